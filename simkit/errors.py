@@ -1,0 +1,75 @@
+"""Errors as values that print themselves: what happened, where, what was expected, what to do.
+
+Every error a user can meet in the kit is a `SimkitError` carrying one frozen `Problem`; the command line prints it and
+leaves with its exit code. Both are pickle-safe, so that a worker process can send one home.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+
+class ExitCode(enum.IntEnum):
+    """Exit codes of every `simkit` command; with several at once the first of `ORDER` wins."""
+
+    PASSED = 0
+    VIOLATION = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    TARGET = 4
+    NOTHING_SELECTED = 5
+    DIVERGED = 6
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+#: Precedence when one command met several outcomes.
+ORDER = (
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.INTERNAL,
+    ExitCode.DIVERGED,
+    ExitCode.VIOLATION,
+    ExitCode.TARGET,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.NOTHING_SELECTED,
+    ExitCode.PASSED,
+)
+
+
+def worst(codes: list[ExitCode]) -> ExitCode:
+    """The one exit code that stands for `codes`; `PASSED` for none."""
+    return min(codes, key=ORDER.index, default=ExitCode.PASSED)
+
+
+@attrs.frozen
+class Problem:
+    """One thing that went wrong, told so that the reader can act on it."""
+
+    code: str  # stable, kebab-case, e.g. "adapter-silent"
+    what: str
+    where: str
+    expected: str = ""
+    hint: str = ""
+    exit_code: ExitCode = ExitCode.USAGE
+
+    def __str__(self) -> str:
+        rows = [f"error[{self.code}]: {self.what}", f"  where:    {self.where}"]
+        if self.expected:
+            rows.append(f"  expected: {self.expected}")
+        if self.hint:
+            rows.append(f"  hint:     {self.hint}")
+        return "\n".join(rows)
+
+
+class SimkitError(Exception):
+    """An error of the kit, its input or its target; `problem` tells which."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.problem)
