@@ -183,7 +183,9 @@ class Declared:
     """What the adapter's manifest declares and judges must know."""
 
     early_signal: Literal["buffered", "refused"] = "buffered"
-    timer_grain_ns: int = 0  # a timer may fire this much early by the observer's clock (granularity of the target's clock)
+    timer_grain_ns: int = (
+        0  # a timer may fire this much early by the observer's clock (granularity of the target's clock)
+    )
     shows_operations: bool = False  # status lists operations with their states
     shows_attempts: bool = False  # status carries attempt and execution ids
 

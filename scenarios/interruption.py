@@ -3,7 +3,8 @@
 A `Site` names a place by what happens there, never by a global count, so that the same interruption means the same thing
 in the simulated and in the process world and in a replay:
 
-- `barrier`: request number `nth` (from 1) of call `op` reaches `received`, `applied` or `replied`;
+- `barrier`: request number `nth` (from 1) of call `op` reaches `received`, `applied` or `replied`; without `op`, request
+  number `nth` of any call, counted from when the interruption was armed;
 - `ack`: the kit has just been answered `verb` (`start`, `signal`);
 - `asking`: the kit is about to send `verb`;
 - `waiting`: a status shows the run waiting on `op`'s signal, or (for a sleep) `op`'s timer has been running a while;
@@ -51,7 +52,7 @@ class Site:
     def label(self) -> str:
         match self.where:
             case "barrier":
-                return f"{self.op}#{self.nth}.{self.barrier}"
+                return f"{self.op or '*'}#{self.nth}.{self.barrier}"
             case "ack" | "asking":
                 return f"{self.where}:{self.verb}" + (f":{self.op}" if self.op else "")
             case "waiting":

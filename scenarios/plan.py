@@ -228,5 +228,9 @@ def _load(data: object, where: str) -> Op:
     if kind == "sleep":
         return Sleep(id_, data["ns"])
     return Call(
-        id_, data["service"], data.get("params") or {}, tuple(data.get("carries") or ()), tuple(data.get("script") or ())
+        id_,
+        data["service"],
+        data.get("params") or {},
+        tuple(data.get("carries") or ()),
+        tuple(data.get("script") or ()),
     )

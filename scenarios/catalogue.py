@@ -1,0 +1,201 @@
+"""The named scenarios: plans with a story each, every interruption that fits them, and the tiers that pick from both.
+
+A scenario is named `<plan>/<interruption label>`, and `<plan>/undisturbed` for the run without any. Names are stable:
+certificates and replay lines quote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Literal
+
+import attrs
+
+from scenarios.generate import Choose, draw_interruptions, draw_plan
+from scenarios.interruption import Barrier, Interruption, Scenario, Site
+from scenarios.plan import Call, Par, Plan, Seq, Sleep, Wait
+
+Tier = Literal["smoke", "core", "full"]
+TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
+BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
+
+_NAP_NS = 150_000_000
+
+
+@attrs.frozen
+class Story:
+    """A named plan, what it is about, and the tiers it belongs to from which on."""
+
+    name: str
+    story: str
+    plan: Plan
+
+
+def _seq(*children: Call | Wait | Sleep | Par | Seq) -> Plan:
+    return Plan(Seq("main", children))
+
+
+def _ledger(name: str, *carries: str, amount: int = 1) -> Call:
+    return Call(name, "ledger", {"amount": amount}, carries)
+
+
+STORIES: Mapping[str, Story] = {
+    story.name: story
+    for story in (
+        Story(
+            "tour",
+            "An order: reserve, pay two equal instalments side by side, wait for the go-ahead, let it settle, ship.",
+            _seq(
+                _ledger("reserve"),
+                Par("pay", (_ledger("first", "reserve", amount=7), _ledger("second", "reserve", amount=7))),
+                Wait("release", "go"),
+                Sleep("settle", _NAP_NS),
+                _ledger("ship", "first", "second", "release"),
+            ),
+        ),
+        Story(
+            "chain",
+            "Each step pays with the receipt of the one before; a recomputed step would fork the receipts.",
+            _seq(
+                Call("quote", "reader", {"item": 1}),
+                _ledger("buy", "quote"),
+                _ledger("book", "buy"),
+                _ledger("bill", "book"),
+            ),
+        ),
+        Story(
+            "receivers",
+            "Read a price, register a shipment that can be looked up, send a mail that can be neither looked up nor repeated.",
+            _seq(
+                Call("price", "reader", {"item": 2}),
+                Call("shipment", "registry", {"box": 1}, ("price",)),
+                Call("mail", "mailer", {"to": 1}, ("shipment",)),
+            ),
+        ),
+        Story(
+            "twice",
+            "Two approvals of one name, one after the other: a repeated approval must not open the second gate.",
+            _seq(
+                _ledger("draft"),
+                Wait("review", "go"),
+                _ledger("publish", "review"),
+                Wait("announce", "go"),
+                _ledger("post", "announce"),
+            ),
+        ),
+        Story(
+            "timer",
+            "A payment, a cooling-off period, a second payment: the timer neither fires early nor is forgotten.",
+            _seq(_ledger("hold"), Sleep("cool", 2 * _NAP_NS), _ledger("capture", "hold")),
+        ),
+        Story(
+            "outage",
+            "A receiver that applies the order and then answers 503; the same order again must not ship twice.",
+            _seq(
+                Call("order", "flaky", {"sku": 1}, (), ("error-after",)),
+                Call("confirm", "flaky", {"sku": 2}, ("order",), ("reset-after", "error-before")),
+                _ledger("close", "order", "confirm"),
+            ),
+        ),
+        Story(
+            "branches",
+            "Two branches of two steps: finished siblings stay finished when one of them dies.",
+            _seq(
+                Par(
+                    "both",
+                    (
+                        Seq("left", (_ledger("l1"), _ledger("l2", "l1"))),
+                        Seq("right", (_ledger("r1"), Wait("gate", "go"), _ledger("r2", "r1", "gate"))),
+                    ),
+                ),
+                _ledger("join", "l2", "r2"),
+            ),
+        ),
+    )
+}
+
+_SMOKE = ("tour", "chain")
+#: What the smoke tier leaves to the core tier, to stay within a minute on two cores.
+_SMOKE_SKIPS = ("error-before", "delay", "pause")
+
+
+def interruptions_of(plan: Plan, *, workers: bool = False) -> Iterator[Interruption]:
+    """Every single interruption that fits `plan`, then the second crashes in recovery. `workers`: two may share one store."""
+    yield from _at_calls(plan)
+    yield from _at_asks(plan)
+    for leaf in plan.leaves():
+        if isinstance(leaf, Wait | Sleep):
+            yield Interruption("kill", Site("waiting", leaf.id))
+    yield Interruption("kill", Site("end"))
+    if workers:
+        for call in plan.calls():
+            yield Interruption("pause", Site("barrier", call.id, 1, "applied"), ns=900_000_000)
+    for call in plan.calls():
+        again = Interruption("kill", Site("barrier", None, 1, "applied"))
+        yield Interruption("kill", Site("barrier", call.id, 1, "applied"), then=again)
+
+
+def _at_calls(plan: Plan) -> Iterator[Interruption]:
+    for call in plan.calls():
+        for barrier in BARRIERS:
+            yield Interruption("kill", Site("barrier", call.id, 1, barrier))
+    for call in plan.calls():
+        yield Interruption("drop", Site("barrier", call.id, 1, "applied"))
+        yield Interruption("reset", Site("barrier", call.id, 1, "applied"))
+        yield Interruption("error-after", Site("barrier", call.id, 1, "applied"))
+        yield Interruption("error-before", Site("barrier", call.id, 1, "received"))
+        yield Interruption("delay", Site("barrier", call.id, 1, "applied"), ns=100_000_000)
+
+
+def _at_asks(plan: Plan) -> Iterator[Interruption]:
+    yield Interruption("kill", Site("ack", verb="start"))
+    yield Interruption("lose-ack", Site("ack", verb="start"))
+    if calls := plan.calls():
+        yield Interruption("repeat", Site("barrier", calls[0].id, 1, "received", verb="start"))
+        yield Interruption("repeat", Site("barrier", calls[-1].id, 1, "received", verb="start"))
+    for wait in plan.waits():
+        yield Interruption("early", Site("ack", wait.id, verb="start"))
+        yield Interruption("repeat", Site("ack", wait.id, verb="signal"))
+        yield Interruption("kill", Site("ack", wait.id, verb="signal"))
+
+
+def scenarios_of(name: str, *, workers: bool = False) -> Iterator[Scenario]:
+    """The undisturbed run of story `name`, then one scenario for each interruption that fits."""
+    plan = STORIES[name].plan
+    yield Scenario(f"{name}/undisturbed", plan)
+    for interruption in interruptions_of(plan, workers=workers):
+        yield Scenario(f"{name}/{interruption.label}", plan, (interruption,))
+
+
+def tier(which: Tier, supported: Collection[str], *, workers: bool = False) -> list[Scenario]:
+    """The scenarios of a tier for a target that supports these plan operations (others fall away)."""
+    stories = [name for name, story in STORIES.items() if story.plan.kinds() <= set(supported)]
+    if which == "smoke":
+        return [
+            scenario
+            for name in stories
+            if name in _SMOKE
+            for scenario in scenarios_of(name, workers=workers)
+            if _in_smoke(scenario)
+        ]
+    return [scenario for name in stories for scenario in scenarios_of(name, workers=workers)]
+
+
+def _in_smoke(scenario: Scenario) -> bool:
+    return not any(fault.action in _SMOKE_SKIPS for fault in scenario.interruptions)
+
+
+def drawn(
+    choose: Choose, supported: Collection[str], seed: int, *, units: tuple[str, ...], simulated: bool
+) -> Scenario:
+    """The scenario of a seed: plan and interruptions both drawn from `choose`."""
+    plan = draw_plan(choose, supported)
+    return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
+
+
+def by_name(name: str, *, workers: bool = True) -> Scenario | None:
+    """The catalogue scenario called `name`, or None."""
+    story = name.partition("/")[0]
+    if story not in STORIES:
+        return None
+    return next((scenario for scenario in scenarios_of(story, workers=workers) if scenario.name == name), None)
