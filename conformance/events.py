@@ -1,0 +1,266 @@
+"""The event stream: everything a campaign has to say, as frozen values. Engines emit it, reports only consume it.
+
+    CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? → CampaignEnded
+
+`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; anything that
+goes wrong is `Trouble`. `to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships beside this
+module (`schemas/event.schema.json`) is that shape.
+
+`Certified` and `CampaignEnded` are said by the command line, which alone knows how a command ended; an engine says the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import cattrs
+
+from scenarios.verdict import Outcome, Verdict
+from simkit.errors import ExitCode, Problem
+
+#: Named on every line, so that a line found alone says what it is.
+SCHEMA = "simkit/event/1"
+
+World = Literal["process", "simulated"]
+Answer = Literal["reproduced", "fixed", "different", "diverged"]
+
+
+def _counts(values: Mapping[str, int]) -> dict[str, int]:
+    return dict(values)
+
+
+@attrs.frozen
+class CampaignBegan:
+    """A command is about to run `total` runs (None: not known yet) of `target`, with these drawn or given options."""
+
+    target: str
+    command: str
+    world: World
+    tier: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    total: int | None = None
+
+
+@attrs.frozen
+class Installing:
+    """One line of news about making the target's environment."""
+
+    text: str
+
+
+@attrs.frozen
+class Progress:
+    """How far it is. For people only: never written to the journal, never on stdout."""
+
+    done: int
+    total: int | None = None
+    note: str = ""
+
+
+@attrs.frozen
+class RunFinished:
+    """One run was judged. `fired` are the labels of the interruptions that really took place."""
+
+    scenario: str
+    outcome: Outcome
+    seed: int | None = None
+    fired: tuple[str, ...] = ()
+    case_id: str | None = None
+
+
+@attrs.frozen
+class Row:
+    """One row of a space-time table: what happened at `at_ns` in one lane; `evidence` marks the rows that prove the violation.
+
+    `index` is the event's position in the history; a row that stands for several left-out events has none.
+    """
+
+    at_ns: int
+    lane: str
+    text: str
+    evidence: bool = False
+    index: int | None = None
+
+
+@attrs.frozen
+class ViolationFound:
+    """A forbidden observation with everything a failure block shows.
+
+    `claimed` is False for a promise the target does not make: shown as observed, failing nothing. `why` is the fault and the
+    ordering that decide; `where` a file and line in the target, when known. The two replay lines are whole shell lines.
+    """
+
+    obligation: str
+    anomaly: str
+    sentence: str
+    scenario: str
+    seed: int | None = None
+    case_id: str | None = None
+    table: tuple[Row, ...] = ()
+    replay_case: str = ""
+    replay_seed: str = ""
+    name: str = ""  # the obligation's name in words, e.g. "acknowledged task survives"
+    why: str = ""
+    where: str = ""
+    claimed: bool = True
+
+
+@attrs.frozen
+class VerdictReached:
+    """One obligation over the whole campaign."""
+
+    verdict: Verdict
+    name: str = ""
+    level: Literal["MUST", "SHOULD"] = "MUST"
+    profile: str = ""
+
+
+@attrs.frozen
+class Replayed:
+    """What a replay answered. Simulated cases compare digests; process cases say how often they reproduced."""
+
+    answer: Answer
+    scenario: str
+    case_id: str | None = None
+    expected: str = ""  # obligation and anomaly of the case, e.g. "DUR-3 recomputed"
+    got: str = ""
+    recorded_digest: str | None = None
+    digest: str | None = None
+    times: int = 1  # runs in which it reproduced …
+    of: int = 1  # … of this many
+    at_event: int | None = None  # for "diverged": the first event that differs, recorded and replayed side by side
+    recorded: str = ""
+    replayed: str = ""
+
+
+@attrs.frozen
+class Checked:
+    """One check of `doctor`. `exit_code` is what its failure means for the command."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+    hint: str = ""
+    exit_code: ExitCode = ExitCode.TARGET
+
+
+@attrs.frozen
+class Listed:
+    """One row of `list` or `cases`."""
+
+    kind: str
+    id: str
+    title: str = ""
+    fields: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Explained:
+    """The answer of `explain`: titled sections in reading order."""
+
+    kind: str
+    id: str
+    title: str
+    sections: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Certified:
+    """A certificate was made. `granted` are whole profiles; `refused` says of every other claimed one why not."""
+
+    subject: str
+    digest: str
+    path: str = ""  # empty when it could not be written
+    granted: tuple[str, ...] = ()
+    refused: Mapping[str, str] = attrs.field(factory=dict)
+    mutants_caught: int = 0
+    mutants_total: int = 0
+
+
+@attrs.frozen
+class Trouble:
+    """Something of the kit, its input or its target went wrong."""
+
+    problem: Problem
+
+
+@attrs.frozen
+class CampaignEnded:
+    """The last word of every command. `counts`: runs, and runs by outcome; violations; verdicts by outcome."""
+
+    counts: Mapping[str, int] = attrs.field(converter=_counts)
+    seconds: float
+    seeds_per_second: float
+    exit_code: ExitCode
+    reason: str = ""
+
+
+Event: TypeAlias = (
+    CampaignBegan
+    | Installing
+    | Progress
+    | RunFinished
+    | ViolationFound
+    | VerdictReached
+    | Replayed
+    | Checked
+    | Listed
+    | Explained
+    | Certified
+    | Trouble
+    | CampaignEnded
+)
+Emit: TypeAlias = Callable[[Event], None]
+
+KINDS: Mapping[str, type[Event]] = {
+    cls.__name__: cls
+    for cls in (
+        CampaignBegan,
+        Installing,
+        Progress,
+        RunFinished,
+        ViolationFound,
+        VerdictReached,
+        Replayed,
+        Checked,
+        Listed,
+        Explained,
+        Certified,
+        Trouble,
+        CampaignEnded,
+    )
+}
+
+_CONVERTER = cattrs.Converter(forbid_extra_keys=True)
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The JSON object of one line; field order is the declared one."""
+    return {"schema": SCHEMA, "event": type(event).__name__, **_CONVERTER.unstructure(event)}
+
+
+def from_json(data: Mapping[str, Any]) -> Event:
+    """Read one line back. Raises KeyError for an unknown event and a cattrs error naming the field that is off."""
+    fields = {key: value for key, value in data.items() if key not in {"schema", "event"}}
+    event: Event = _CONVERTER.structure(fields, KINDS[data["event"]])
+    return event
+
+
+# ---- what an engine's functions return besides emitting
+
+
+@attrs.frozen
+class Summary:
+    """The end of `run`: the exit code its outcomes earn, with the reason in one sentence (empty: let the counts speak)."""
+
+    exit_code: ExitCode
+    reason: str = ""
+
+
+@attrs.frozen
+class DoctorResult:
+    """All checks of `doctor`, in order."""
+
+    checks: tuple[Checked, ...]
