@@ -1,0 +1,68 @@
+# Every target sets up `.venv` by itself when needed; when nothing changed that costs a blink.
+#
+#   make certify      certify DBOS at tier smoke: table on the screen, certificate in .simkit/
+#   make test         every test, with coverage              make quick   the same without the slow ones
+#   make lint         ruff, mypy, import-linter              make format  let ruff put things right
+#   make bench        how many simulated runs a second       make docs    HTML into build/docs
+#   make wheel        one wheel into dist/                   make lock    pin the dependencies again (needs uv)
+#   make clean        remove what the above made, .venv included
+
+TARGET ?= dbos==3.4.0
+TIER ?= smoke
+SEEDS ?= 0-1999
+JOBS ?= 2
+PYTEST_ARGS ?=
+
+BIN = .venv/bin
+PACKAGES = simkit reference_runtime scenarios conformance
+
+.DEFAULT_GOAL := help
+.PHONY: help setup certify test quick lint format bench docs wheel lock clean
+
+help:
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
+
+setup:
+	@.ci/setup
+
+certify: setup
+	$(BIN)/simkit certify '$(TARGET)' --tier $(TIER)
+
+test: setup
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report term $(PYTEST_ARGS)
+
+quick: setup
+	$(BIN)/python -m pytest -q -m 'not slow and not network' $(PYTEST_ARGS)
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	@set -e; for program in conformance/adapters/*/adapter.py; do \
+	    test -f "$$program" || continue; \
+	    echo "$(BIN)/mypy $$program"; MYPYPATH=conformance/helper $(BIN)/mypy "$$program"; \
+	done
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup
+	$(BIN)/simkit run -t reference --seeds $(SEEDS)
+
+docs: setup
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "build/docs/index.html"
+
+wheel: setup
+	@rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	    --custom-compile-command 'make lock' --group dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf .venv build dist .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
