@@ -1,12 +1,14 @@
 """The event stream: everything a campaign has to say, as frozen values. Engines emit it, reports only consume it.
 
-    CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? → CampaignEnded
+    CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? →
+    CampaignEnded
 
-`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; anything that
-goes wrong is `Trouble`. `to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships beside this
-module (`schemas/event.schema.json`) is that shape.
+`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; anything
+that goes wrong is `Trouble`. `to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships
+beside this module (`schemas/event.schema.json`) is that shape.
 
-`Certified` and `CampaignEnded` are said by the command line, which alone knows how a command ended; an engine says the rest.
+`Certified` and `CampaignEnded` are said by the command line, which alone knows how a command ended; an engine says the
+rest.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ class RunFinished:
 
 @attrs.frozen
 class Row:
-    """One row of a space-time table: what happened at `at_ns` in one lane; `evidence` marks the rows that prove the violation.
+    """One row of a space-time table: what happened at `at_ns` in one lane; `evidence` marks the rows that prove the
+    violation.
 
     `index` is the event's position in the history; a row that stands for several left-out events has none.
     """
@@ -88,8 +91,9 @@ class Row:
 class ViolationFound:
     """A forbidden observation with everything a failure block shows.
 
-    `claimed` is False for a promise the target does not make: shown as observed, failing nothing. `why` is the fault and the
-    ordering that decide; `where` a file and line in the target, when known. The two replay lines are whole shell lines.
+    `claimed` is False for a promise the target does not make: shown as observed, failing nothing. `why` is the fault
+    and the ordering that decide; `where` a file and line in the target, when known. The two replay lines are whole
+    shell lines.
     """
 
     obligation: str
@@ -253,7 +257,7 @@ def from_json(data: Mapping[str, Any]) -> Event:
 
 @attrs.frozen
 class Summary:
-    """The end of `run`: the exit code its outcomes earn, with the reason in one sentence (empty: let the counts speak)."""
+    """The end of `run`: the exit code earned, with the reason in one sentence (empty: let the counts speak)."""
 
     exit_code: ExitCode
     reason: str = ""
