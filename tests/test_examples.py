@@ -1,0 +1,107 @@
+"""The examples of README.md and docs/: Python runs, JSON and TOML parse, commands exist.
+
+Python blocks of one document share one namespace, from top to bottom, as a reader would type them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sybil import Document, Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
+
+
+def parse_json(example: Example) -> None:
+    json.loads(example.parsed)
+
+
+def parse_toml(example: Example) -> None:
+    tomllib.loads(example.parsed)
+
+
+def check_commands(example: Example) -> None:
+    """Each `$ …` line of a console block names a command and options that there are."""
+    for line in example.parsed.splitlines():
+        if line.startswith("$ "):
+            words = [word for word in shlex.split(line[2:], comments=True) if "=" not in word or word.startswith("-")]
+            if words[0] == "make":
+                assert set(words[1:]) <= make_targets(), line
+            elif Path(words[0]).name == "simkit":
+                check_simkit(words[1:], line)
+
+
+@functools.cache
+def make_targets() -> frozenset[str]:
+    # Away from the repository, where the wheel is tested, there is no Makefile to hold against.
+    makefile = ROOT / "Makefile"
+    text = makefile.read_text(encoding="utf-8") if makefile.exists() else ""
+    return frozenset(re.findall(r"^([a-z]+):", text, re.MULTILINE))
+
+
+@functools.cache
+def usage(command: str) -> str:
+    simkit = Path(sys.executable).with_name("simkit")
+    done = subprocess.run([simkit, command, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"there is no `simkit {command}`: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+def check_simkit(words: list[str], line: str) -> None:
+    text = usage(words[0])
+    for option in (word.split("=")[0] for word in words[1:] if word.startswith("-")):
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text), f"no option {option}: {line}"
+
+
+SYBIL = Sybil(
+    parsers=[
+        SkipParser(),
+        PythonCodeBlockParser(),
+        CodeBlockParser("json", parse_json),
+        CodeBlockParser("toml", parse_toml),
+        CodeBlockParser("console", check_commands),
+    ]
+)
+
+
+def evaluate(path: Path) -> Iterator[Example]:
+    document: Document = SYBIL.parse(path)
+    for example in document.examples():
+        example.evaluate()
+        yield example
+
+
+@pytest.mark.slow
+@pytest.mark.repository
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_examples_hold(path: Path) -> None:
+    """Whatever a document shows works as shown."""
+    list(evaluate(path))
+
+
+@pytest.mark.parametrize(
+    "block", ["```python\n1/0\n```", "```json\n{\n```", "```toml\n=\n```", "```console\n$ make tea\n```"], ids=repr
+)
+def test_a_wrong_example_is_noticed(block: str, tmp_path: Path) -> None:
+    """An example that does not work fails, whatever its kind."""
+    document = tmp_path / "wrong.md"
+    document.write_text(f"# A document\n\n{block}\n", encoding="utf-8")
+    with pytest.raises(Exception, match=r"\S"):
+        list(evaluate(document))
+
+
+@pytest.mark.repository
+def test_documents_have_examples() -> None:
+    """The documents hold examples at all, so that a parser which finds none is noticed."""
+    assert sum(len(list(SYBIL.parse(path).examples())) for path in DOCUMENTS) >= 5
