@@ -1,0 +1,60 @@
+"""From a judge's violation to the event a report shows: space-time table, reason, and the two whole replay lines."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import attrs
+
+from conformance.events import ViolationFound, World
+from conformance.reporters import spacetime
+
+if TYPE_CHECKING:
+    from scenarios.history import History
+    from scenarios.verdict import Violation
+
+
+@attrs.frozen
+class Origin:
+    """Which run it was, as someone would type it. `target` is what `-t` takes, version included."""
+
+    target: str
+    world: World
+    scenario: str
+    seed: int | None = None
+    case_id: str | None = None
+    configuration: str | None = None
+    mutant: str | None = None
+
+
+def describe(
+    history: History, violation: Violation, obligation: str, name: str, origin: Origin, *, claimed: bool = True
+) -> ViolationFound:
+    """The event for one violation. `name` is the obligation's name in words."""
+    return ViolationFound(
+        obligation=obligation,
+        anomaly=violation.anomaly,
+        sentence=violation.sentence,
+        scenario=origin.scenario,
+        seed=origin.seed,
+        case_id=origin.case_id,
+        table=spacetime.rows(history, violation.evidence),
+        replay_case=f"simkit replay {origin.case_id}" if origin.case_id else "",
+        replay_seed=replay_line(origin),
+        name=name,
+        why=spacetime.why(history, violation.evidence),
+        claimed=claimed,
+    )
+
+
+def replay_line(origin: Origin) -> str:
+    """The shell line that does this run again without its case: by seed in simulation, else by scenario."""
+    words = ["-t", origin.target]
+    if origin.configuration:
+        words += ["--config", origin.configuration]
+    if origin.mutant:
+        words += ["--mutant", origin.mutant]
+    if origin.world == "simulated" and origin.seed is not None:
+        return shlex.join(["simkit", "run", *words, "--seeds", str(origin.seed)])
+    return shlex.join(["simkit", "replay", *words, "--scenario", origin.scenario])

@@ -1,0 +1,131 @@
+"""The plain report: text without colours or boxes, the same on every terminal, in a file and in a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from conformance import events as e
+from conformance.reporters import wording
+from conformance.reporters.progress import shower
+from conformance.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Plain:
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out, self._err = out, err
+        self._progress = shower(err)
+        self._tally = Tally()
+        self._tabled = False
+        self._listing: tuple[str, ...] = ()
+
+    def show(self, event: e.Event) -> None:
+        if isinstance(event, e.Progress | e.Installing):
+            self._progress.show(event)
+            return
+        self._progress.pause()
+        first = self._tally.add(event)
+        match event:
+            case e.CampaignBegan():
+                self._err.write(wording.began(event) + "\n")
+            case e.ViolationFound() if first:
+                self._say(failure(event))
+            case e.Trouble():
+                self._err.write(f"{event.problem}\n")
+            case e.Certified():
+                self._table()
+                self._say(["", *labelled(wording.certified(event))])
+            case e.Replayed():
+                self._say(labelled(wording.replayed(event)))
+            case e.Checked():
+                self._say(checked(event))
+            case e.Listed():
+                self._say(self._listed(event))
+            case e.Explained():
+                self._say(explained(event))
+            case e.CampaignEnded():
+                self._table()
+                self._say(self._ended(event))
+
+    def _table(self) -> None:
+        """The verdict table, once: with the certificate, or at the end of a command that makes none."""
+        if self._tally.verdicts and not self._tabled:
+            self._tabled = True
+            self._say(["", *table(self._tally)])
+
+    def _ended(self, event: e.CampaignEnded) -> list[str]:
+        lines = wording.repeats(self._tally)
+        return [*([""] if self._tally.began else []), *lines, *wording.ended(event)]
+
+    def _listed(self, event: e.Listed) -> list[str]:
+        heading = [] if self._listing == (event.kind,) else [*([""] if self._listing else []), event.kind]
+        self._listing = (event.kind,)
+        return [*heading, *listed(event)]
+
+    def _say(self, lines: Iterable[str]) -> None:
+        self._out.write("".join(f"{line}\n" for line in lines))
+        self._out.flush()
+
+    def close(self) -> None:
+        self._progress.pause()
+
+
+def failure(event: e.ViolationFound) -> list[str]:
+    """The failure block; for a promise that is not claimed, one line and its replays."""
+    if not event.claimed:
+        return ["", wording.observed(event), *wording.replays(event)]
+    table_lines = spacetime(event.table)
+    return [
+        "",
+        f"FAIL {wording.heading(event)}",
+        event.sentence,
+        *(["", *table_lines] if table_lines else []),
+        "",
+        *labelled(wording.facts(event)),
+        "",
+        *wording.replays(event),
+    ]
+
+
+def spacetime(rows: Sequence[e.Row]) -> list[str]:
+    """The space-time table as one line a row; `>` marks the proof."""
+    times = [wording.time(row.at_ns) if row.lane else "" for row in rows]
+    time_width = max(map(len, times), default=0)
+    lane_width = max((len(row.lane) for row in rows), default=0)
+    return [
+        f"  {'>' if row.evidence else ' '} {at:>{time_width}}  {row.lane:<{lane_width}}  {row.text}".rstrip()
+        for row, at in zip(rows, times, strict=True)
+    ]
+
+
+def table(tally: Tally) -> list[str]:
+    """The verdict table in aligned columns."""
+    rows = [wording.COLUMNS, *(wording.cells(event) for event in tally.verdicts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(wording.COLUMNS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def labelled(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines of a label and its text, texts aligned."""
+    width = max((len(label) for label, _ in rows), default=0)
+    return [f"  {label:<{width}}  {text}" for label, text in rows]
+
+
+def checked(event: e.Checked) -> list[str]:
+    state = "ok" if event.ok else "FAIL"
+    line = f"{state:<4}  {event.name}" + (f": {event.detail}" if event.detail else "")
+    return [line, *([f"      hint: {event.hint}"] if event.hint and not event.ok else [])]
+
+
+def listed(event: e.Listed) -> list[str]:
+    fields = "".join(f" · {name} {value}" for name, value in event.fields.items() if value)
+    return [f"  {event.id}  {event.title}{fields}".rstrip()]
+
+
+def explained(event: e.Explained) -> list[str]:
+    lines = [f"{event.id} · {event.title}", f"({event.kind})"]
+    for title, text in event.sections.items():
+        lines += ["", title, *(f"  {line}" for line in text.splitlines())]
+    return lines

@@ -1,0 +1,108 @@
+"""Progress on standard error: a live line on a terminal, else one line every ten seconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+import attrs
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from conformance.events import CampaignBegan, Installing, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.events import Event
+
+EVERY_S = 10.0
+_REDRAWS_S = 0.1
+
+
+class Shower(Protocol):
+    """Shows progress; `pause` gives the terminal to other output until the next event."""
+
+    def show(self, event: Event) -> None: ...
+
+    def pause(self) -> None: ...
+
+
+def shower(stream: TextIO, environ: Mapping[str, str] | None = None) -> Shower:
+    """A live line when `stream` is a real terminal and this is no CI; else lines."""
+    env = os.environ if environ is None else environ
+    live = stream.isatty() and not env.get("CI") and env.get("TERM") != "dumb"
+    return Live(Console(file=stream)) if live else Lines(stream)
+
+
+@attrs.define
+class Lines:
+    """At most one line of progress every ten seconds; every line of an installation, since those are few."""
+
+    stream: TextIO
+    clock: Callable[[], float] = time.monotonic
+    _began: float | None = None
+    _last: float | None = None
+
+    def show(self, event: Event) -> None:
+        now = self.clock()
+        if self._began is None:
+            self._began = now
+        if isinstance(event, Installing):
+            self._say(now, event.text)
+        elif isinstance(event, Progress) and now - (self._began if self._last is None else self._last) >= EVERY_S:
+            self._last = now
+            self._say(now, _words(event))
+
+    def _say(self, now: float, text: str) -> None:
+        assert self._began is not None
+        self.stream.write(f"[{now - self._began:5.0f} s] {text}\n")
+        self.stream.flush()
+
+    def pause(self) -> None:
+        """Lines disturb nothing."""
+
+
+@attrs.define
+class Live:
+    """A bar that is redrawn only when something is shown (no thread) and taken away while others print."""
+
+    console: Console
+    clock: Callable[[], float] = time.monotonic
+    _bar: Bar | None = None
+    _last: float = float("-inf")
+
+    def show(self, event: Event) -> None:
+        now = self.clock()
+        if not isinstance(event, Progress | Installing | CampaignBegan) or now - self._last < _REDRAWS_S:
+            return
+        self._last = now
+        if self._bar is None:
+            self._bar = _make_bar(self.console)
+            self._bar.start()
+        task = self._bar.task_ids[0] if self._bar.task_ids else self._bar.add_task("", total=None)
+        match event:
+            case Progress():
+                self._bar.update(task, completed=event.done, total=event.total, description=event.note)
+            case Installing():
+                self._bar.update(task, description=event.text)
+        self._bar.refresh()
+
+    def pause(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            self._last = float("-inf")
+
+
+def _make_bar(console: Console) -> Bar:
+    columns = (TimeElapsedColumn(), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
+    return Bar(*columns, console=console, transient=True, auto_refresh=False)
+
+
+def _words(event: Progress) -> str:
+    of = f"/{event.total}" if event.total is not None else ""
+    return f"{event.done}{of} runs" + (f" · {event.note}" if event.note else "")

@@ -1,0 +1,150 @@
+"""The words of the reports for people, as pure functions of events: one place, so that all formats say the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance import events as e
+    from conformance.tally import Tally
+    from scenarios.verdict import Outcome
+
+#: Titles of the verdict table's columns.
+COLUMNS = ("obligation", "verdict", "exercised", "anomalies / observed")
+
+_ANSWERS: Mapping[str, str] = {
+    "reproduced": "the same obligation was violated in the same way",
+    "fixed": "nothing was violated any more",
+    "different": "something else was violated",
+    "diverged": "the run left the recorded path, so it proves nothing",
+}
+
+
+def time(at_ns: int) -> str:
+    """Milliseconds with three digits, as tables show them."""
+    return f"{at_ns / 1_000_000:.3f} ms"
+
+
+def began(event: e.CampaignBegan) -> str:
+    total = f", {event.total} runs" if event.total is not None else ""
+    tier = f" at tier {event.tier}" if event.tier else ""
+    options = "".join(f" · {name} {value}" for name, value in event.options.items() if value not in (None, "", False))
+    return f"{event.command} {event.target}{tier} in the {event.world} world{total}{options}"
+
+
+def heading(event: e.ViolationFound) -> str:
+    """Id, name and anomaly."""
+    name = f" {event.name}" if event.name else ""
+    return f"{event.obligation}{name} · {event.anomaly}"
+
+
+def run(scenario: str, seed: int | None) -> str:
+    return scenario if seed is None else f"{scenario}, seed {seed}"
+
+
+def facts(event: e.ViolationFound) -> list[tuple[str, str]]:
+    """The labelled lines of a failure block between its table and its replay lines."""
+    rows = [
+        ("why", event.why),
+        ("where", event.where),
+        ("run", run(event.scenario, event.seed)),
+        ("explain", f"simkit explain {event.obligation}"),
+    ]
+    return [(label, text) for label, text in rows if text]
+
+
+def replays(event: e.ViolationFound) -> list[str]:
+    """The replay lines, whole: by case, and by seed or scenario."""
+    return [line for line in (event.replay_case, event.replay_seed) if line]
+
+
+def observed(event: e.ViolationFound) -> str:
+    """A violation of a promise that is not claimed, in one line."""
+    return f"observed, not claimed: {heading(event)}: {event.sentence}"
+
+
+def repeats(tally: Tally) -> list[str]:
+    """A line for every finding that came more than once."""
+    return [
+        f"{obligation} {anomaly}: {count - 1} more {'time' if count == 2 else 'times'}"
+        f"{'' if claimed else ' (observed, not claimed)'}"
+        for (obligation, anomaly, claimed), count in tally.found.items()
+        if count > 1
+    ]
+
+
+def cells(event: e.VerdictReached) -> tuple[str, str, str, str]:
+    """One row of the verdict table."""
+    verdict = event.verdict
+    name = f"{verdict.obligation} {event.name}".rstrip() + (" (SHOULD)" if event.level == "SHOULD" else "")
+    return name, verdict.outcome, f"{verdict.exercised}/{verdict.minimum}", _remark(event)
+
+
+def _remark(event: e.VerdictReached) -> str:
+    verdict = event.verdict
+    anomalies = ", ".join(verdict.anomalies)
+    if verdict.outcome == "not-claimed":
+        return f"observed: {verdict.observed}" + (f" ({anomalies})" if anomalies else "")
+    return "; ".join(part for part in (anomalies, verdict.reason) if part)
+
+
+def certified(event: e.Certified) -> list[tuple[str, str]]:
+    """Labelled lines after the table: profiles, mutants, file."""
+    rows = [
+        ("granted", ", ".join(event.granted) or "no profile"),
+        *(("refused", f"{profile}: {reason}") for profile, reason in event.refused.items()),
+        ("mutants", f"{event.mutants_caught} of {event.mutants_total} caught by these judges"),
+        ("certificate", event.path or "not written"),
+    ]
+    return rows if event.mutants_total else [row for row in rows if row[0] != "mutants"]
+
+
+def replayed(event: e.Replayed) -> list[tuple[str, str]]:
+    """Labelled lines of a replay's answer; the first is the answer itself."""
+    rows = [
+        (event.answer, _ANSWERS[event.answer]),
+        ("run", run(event.scenario, None)),
+        ("expected", event.expected),
+        ("got", event.got),
+        ("how often", f"{event.times} of {event.of}" if event.of > 1 else ""),
+        ("digest", _digests(event)),
+    ]
+    if event.at_event is not None:
+        rows += [
+            ("at event", str(event.at_event)),
+            ("recorded", event.recorded or "(nothing)"),
+            ("replayed", event.replayed or "(nothing)"),
+        ]
+    return [(label, text) for label, text in rows if text]
+
+
+def _digests(event: e.Replayed) -> str:
+    if event.digest is None:
+        return ""
+    if event.recorded_digest in (None, event.digest):
+        return f"{event.digest}{' (as recorded)' if event.recorded_digest else ''}"
+    return f"{event.digest} (recorded: {event.recorded_digest})"
+
+
+def ended(event: e.CampaignEnded) -> list[str]:
+    """The last lines: how much was run, and the exit code with its reason."""
+    lines = []
+    if runs := event.counts.get("runs", 0):
+        kinds = [
+            f"{n} {name.removeprefix('runs_')}" for name, n in event.counts.items() if name.startswith("runs_") and n
+        ]
+        per = "seeds" if event.counts.get("seeds") else "runs"
+        lines.append(
+            f"{runs} {'run' if runs == 1 else 'runs'} ({', '.join(kinds)}) in {event.seconds:.1f} s,"
+            f" {event.seeds_per_second:.1f} {per}/s"
+        )
+    reason = f": {event.reason}" if event.reason else ""
+    lines.append(f"exit {int(event.exit_code)}{reason}")
+    return lines
+
+
+def style(outcome: Outcome) -> str:
+    """The colour of a verdict; it repeats the word beside it and never carries meaning alone."""
+    return {"pass": "green", "fail": "red", "error": "red", "inconclusive": "yellow", "not-claimed": "dim"}[outcome]
