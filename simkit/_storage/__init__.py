@@ -1,0 +1,1 @@
+"""Private parts of the simulated disk: one file's bytes (`inode`), directory entries (`namespace`), faults (`faults`)."""

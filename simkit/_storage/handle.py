@@ -1,0 +1,178 @@
+"""Open files and who holds them: `File` is gated by the life of its owner, `Handles` is the table of one disk.
+
+Also the values a hook of the disk sees (`Boundary`) and answers (`Tear`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from simkit._storage.inode import Inode
+    from simkit.disk import Disk
+
+
+class ProcessDead(BaseException):
+    """A handle was used after its process died or its host lost power; nothing happened.
+
+    A BaseException, so that the `except Exception` of a program which is no more cannot swallow it.
+    """
+
+
+class Owner(Protocol):
+    """A process, as far as the disk cares."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may still touch anything."""
+        ...
+
+    def on_death(self, callback: Callable[[], None], /) -> object:
+        """Call back at the very instant of death."""
+        ...
+
+
+@attrs.frozen
+class Boundary:
+    """A state-changing operation about to happen: the `number`-th of its disk, counted from 1."""
+
+    number: int
+    kind: str  # create, write, truncate, fsync, sync_dir, rename, unlink, mkdir, rmdir
+    path: str
+    offset: int = 0
+    size: int = 0
+
+
+@attrs.frozen
+class Tear:
+    """A hook's answer to a write: only the first `keep_bytes` are written, then `then` takes the writer down."""
+
+    keep_bytes: int
+    then: Callable[[], object]
+
+
+class File:
+    """An open file of one process. Every call after the owner's death raises `ProcessDead` and does nothing."""
+
+    __slots__ = ("_disk", "alive", "inode", "number", "on_release", "owner", "path")
+
+    def __init__(self, disk: Disk, inode: Inode, path: str, owner: Owner | None, number: int) -> None:
+        self._disk = disk
+        self.inode = inode
+        self.path = path
+        self.owner = owner
+        self.number = number
+        self.alive = True
+        #: Called once when the handle goes, whether closed or dead: the place to give locks back.
+        self.on_release: Callable[[], None] | None = None
+
+    def read(self, size: int, offset: int) -> bytearray:
+        """Return up to `size` bytes at `offset`; fewer at the end of the file."""
+        if not self.alive:
+            self._dead()
+        if self._disk.armed:
+            self._disk.check_read(self.path)
+        return self.inode.cache[offset : offset + size]
+
+    def write(self, data: bytes, offset: int) -> None:
+        """Write all of `data` at `offset` into the page cache."""
+        if not self.alive:
+            self._dead()
+        disk = self._disk
+        disk.boundaries += 1
+        if disk.armed:
+            disk.write_carefully(self, data, offset)
+        else:
+            self.inode.write(data, offset)
+
+    def truncate(self, size: int) -> None:
+        """Set the size."""
+        self._enter("truncate", size)
+        self.inode.truncate(size)
+
+    def fsync(self) -> None:
+        """Make data and size durable. On EIO the dirty pages are gone, though reads still show them."""
+        if not self.alive:
+            self._dead()
+        self._disk.fsync(self)
+
+    def check(self) -> None:
+        """Raise `ProcessDead` when the handle is."""
+        if not self.alive:
+            self._dead()
+
+    def size(self) -> int:
+        """Return the size in bytes."""
+        if not self.alive:
+            self._dead()
+        return len(self.inode.cache)
+
+    def close(self) -> None:
+        """Give the handle back; nothing becomes durable by it. Harmless on a dead handle."""
+        if self.alive:
+            self._disk.handles.forget(self)
+            self.release()
+
+    def release(self) -> None:
+        """Take the handle out of service and give back what it held."""
+        self.alive = False
+        if self.on_release is not None:
+            self.on_release()
+            self.on_release = None
+
+    def _enter(self, kind: str, size: int = 0) -> None:
+        if not self.alive:
+            self._dead()
+        self._disk.enter(kind, self.path, file=self, size=size)
+
+    def _dead(self) -> NoReturn:
+        msg = f"{self.path} belongs to a process that is gone"
+        raise ProcessDead(msg)
+
+
+class Handles:
+    """Every open file of one disk, in the order of opening."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._open: dict[int, File] = {}
+        self._opened = 0
+        self._owners: list[Owner] = []
+
+    def add(self, inode: Inode, path: str, owner: Owner | None) -> File:
+        """Open a handle that dies with `owner`."""
+        self._opened += 1
+        file = File(self._disk, inode, path, owner, self._opened)
+        self._open[file.number] = file
+        if owner is not None and not any(owner is known for known in self._owners):
+            self._owners.append(owner)
+            owner.on_death(functools.partial(self.bury, owner))
+        return file
+
+    def forget(self, file: File) -> None:
+        """Drop a closed handle."""
+        self._open.pop(file.number, None)
+
+    def release_all(self) -> None:
+        """Take every handle out of service: the power is gone."""
+        for file in list(self._open.values()):
+            file.release()
+        self._open.clear()
+
+    def bury(self, owner: Owner) -> None:
+        """Release what a process held that died; what it wrote stays in the page cache."""
+        self._owners = [known for known in self._owners if known is not owner]
+        for file in [file for file in self._open.values() if file.owner is owner]:
+            self.forget(file)
+            file.release()
+
+
+def gate(owner: Owner | File | None) -> None:
+    """Raise `ProcessDead` when `owner` is no more."""
+    if owner is not None and not owner.alive:
+        msg = "a process that is gone cannot touch the disk"
+        raise ProcessDead(msg)

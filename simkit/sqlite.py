@@ -1,0 +1,364 @@
+"""A real SQLite database on the simulated disk: `apsw.Connection(path)` in a simulated process, unmodified.
+
+The map: `installed(world)` makes the VFS of this module SQLite's default while a simulation runs; a path then leads to
+the disk of the current process's host. Lock levels are SQLite's own, between all connections of a host.
+
+What differs from the VFS of a real machine, and is answered as SQLite expects:
+
+- no shared memory: WAL works with `locking_mode=EXCLUSIVE` only, and `PRAGMA journal_mode=WAL` without it says `delete`;
+- waiting is instant: a busy handler's sleeps are added up in `Accounting.slept_us`, and as nobody else runs meanwhile
+  the wait ends in SQLITE_BUSY;
+- time is the world's, randomness the tape's: the same seed gives byte-identical databases.
+
+Connections of a process that died are closed by the kit with their VFS shut, so that neither a rollback nor a
+checkpoint nor the garbage collector writes a byte after the death. When the simulation ends, so do they all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import posixpath
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Protocol
+
+import apsw
+import attrs
+
+from simkit._storage.locks import Locks, locks_of
+from simkit.disk import Choices, Disk, File, Owner, ProcessDead, normal
+from simkit.errors import ExitCode, Problem, SimkitError
+
+__all__ = ["Accounting", "installed"]
+
+VFS_NAME = "simkit"
+
+#: 1970-01-01 in SQLite's Julian milliseconds.
+UNIX_EPOCH_JULIAN_MS = 210866760000000
+
+#: A file system's sector as SQLite's Unix VFS reports it; tearing is finer, see `simkit.disk.SECTOR_BYTES`.
+REPORTED_SECTOR_BYTES = 4096
+
+_JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
+
+
+class Host(Protocol):
+    """A host, as far as SQLite cares."""
+
+    @property
+    def disk(self) -> Disk: ...
+
+
+class Process(Owner, Protocol):
+    """A process that can open databases."""
+
+    @property
+    def host(self) -> Host: ...
+
+
+class Stream(Choices, Protocol):
+    """A tape stream that SQLite's own random numbers are seeded from."""
+
+    def randbytes(self, key: str, n: int, /) -> bytes: ...
+
+
+class Tape(Protocol):
+    """Where streams come from."""
+
+    def stream(self, label: str, /) -> Stream: ...
+
+
+class World(Protocol):
+    """A simulation, as far as SQLite cares."""
+
+    @property
+    def tape(self) -> Tape: ...
+
+    @property
+    def now_ns(self) -> int: ...
+
+
+@attrs.define
+class Accounting:
+    """What SQLite would have done with time: `slept_us` microseconds in busy handlers, over `sleeps` sleeps."""
+
+    slept_us: int = 0
+    sleeps: int = 0
+
+
+@attrs.define
+class _Session:
+    """One simulation's use of the VFS."""
+
+    world: World
+    current: Callable[[], Process | None]
+    epoch_ns: int
+    accounting: Accounting
+    connections: list[tuple[Process, weakref.ref[apsw.Connection]]] = attrs.field(factory=list)
+    mourned: list[Process] = attrs.field(factory=list)
+
+    def place(self, path: str) -> tuple[Disk, Process]:
+        """Return the disk that `path` is on, and who asks."""
+        process = self.current()
+        if process is None:
+            raise SimkitError(_no_process(path))
+        return process.host.disk, process
+
+    def adopt(self, connection: apsw.Connection) -> None:
+        """Remember a new connection, to close it when its process dies."""
+        process = self.current()
+        if process is None:
+            return
+        self.connections = [entry for entry in self.connections if entry[1]() is not None]
+        self.connections.append((process, weakref.ref(connection)))
+        if not any(process is known for known in self.mourned):
+            self.mourned.append(process)
+            process.on_death(lambda: self.bury(process))
+
+    def bury(self, process: Process) -> None:
+        """Close the connections of a process that just died.
+
+        Not when it died inside its own call into SQLite: closing a connection under its own feet is not safe. The end
+        of the simulation closes those.
+        """
+        self.mourned = [known for known in self.mourned if known is not process]
+        if self.current() is not process:
+            self._close(lambda owner: owner is process)
+
+    def end(self) -> None:
+        """Close everything that is still open, without a byte written."""
+        for process, _ in self.connections:
+            process.host.disk.handles.bury(process)
+        self._close(lambda _: True)
+
+    def _close(self, chosen: Callable[[Process], bool]) -> None:
+        doomed = [entry for entry in self.connections if chosen(entry[0])]
+        self.connections = [entry for entry in self.connections if not chosen(entry[0])]
+        with _VFS.shut():
+            for _, reference in doomed:
+                connection = reference()
+                if connection is not None:
+                    with contextlib.suppress(apsw.Error, ProcessDead):
+                        connection.close(True)
+
+
+class _File:
+    """What SQLite sees of an open file; the names are the interface of a VFS file."""
+
+    __slots__ = ("_dirsync", "_disk", "_file", "_locks", "_read", "_write")
+
+    def __init__(self, disk: Disk, file: File, *, dirsync: bool) -> None:
+        self._disk = disk
+        self._file = file
+        self._dirsync = dirsync
+        self._locks: Locks | None = None
+        self._read = file.read
+        self._write = file.write
+
+    def xRead(self, amount: int, offset: int) -> bytearray:  # noqa: N802
+        try:
+            return self._read(amount, offset)
+        except OSError as error:
+            _raise_from(error, apsw.SQLITE_IOERR_READ)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        try:
+            self._write(data, offset)
+        except OSError as error:
+            _raise_from(error, apsw.SQLITE_IOERR_WRITE)
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        try:
+            self._file.truncate(size)
+        except OSError as error:
+            _raise_from(error, apsw.SQLITE_IOERR_TRUNCATE)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        """Sync the file; a journal just made also syncs its directory, as SQLite's Unix VFS does."""
+        file = self._file
+        try:
+            file.fsync()
+            if self._dirsync:
+                self._dirsync = False
+                self._disk.sync_dir(posixpath.dirname(file.path), owner=file.owner)
+        except OSError as error:
+            _raise_from(error, apsw.SQLITE_IOERR_FSYNC)
+
+    def xFileSize(self) -> int:  # noqa: N802
+        return self._file.size()
+
+    def xClose(self) -> None:  # noqa: N802
+        self._file.close()
+
+    def xLock(self, level: int) -> None:  # noqa: N802
+        file = self._file
+        file.check()
+        if self._locks is None:
+            self._locks = locks_of(file)
+        if not self._locks.acquire(file.number, level):
+            raise apsw.BusyError(f"{file.path} is locked")
+
+    def xUnlock(self, level: int) -> None:  # noqa: N802
+        if self._locks is not None and self._file.alive:
+            self._locks.release(self._file.number, level)
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        return locks_of(self._file).reserved()
+
+    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: N802
+        return False
+
+    def xSectorSize(self) -> int:  # noqa: N802
+        return REPORTED_SECTOR_BYTES
+
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
+
+
+class _Vfs(apsw.VFS):
+    """Paths of the current process's host. Registered once for good: SQLite keeps pointers to it."""
+
+    def __init__(self) -> None:
+        super().__init__(VFS_NAME, base="", makedefault=False, maxpathname=1024)
+        self.session: _Session | None = None
+        self.closed = False
+
+    @contextlib.contextmanager
+    def shut(self) -> Iterator[None]:
+        """Let nothing through: connections of the dead are being closed."""
+        before, self.closed = self.closed, True
+        try:
+            yield
+        finally:
+            self.closed = before
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> Any:  # noqa: N802
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        flags[1] = flags[0]
+        if path is None:
+            return _File(_SCRATCH, _SCRATCH.anonymous(), dirsync=False)
+        disk, process = self._place(path)
+        create = bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
+        try:
+            file = disk.open(path, owner=process, create=create, exclusive=bool(flags[0] & apsw.SQLITE_OPEN_EXCLUSIVE))
+            if flags[0] & apsw.SQLITE_OPEN_DELETEONCLOSE:
+                disk.unlink(path, owner=process)
+        except OSError as error:
+            raise apsw.CantOpenError(str(error)) from error
+        return _File(disk, file, dirsync=create and bool(flags[0] & _JOURNALS))
+
+    def xDelete(self, path: str, syncdir: bool) -> None:  # noqa: N802
+        disk, process = self._place(path)
+        try:
+            disk.unlink(path, owner=process)
+        except OSError as error:
+            gone = error.errno == errno.ENOENT
+            _raise_from(error, apsw.SQLITE_IOERR_DELETE_NOENT if gone else apsw.SQLITE_IOERR_DELETE)
+        if syncdir:
+            try:
+                disk.sync_dir(posixpath.dirname(normal(path)), owner=process)
+            except OSError as error:
+                _raise_from(error, apsw.SQLITE_IOERR_DIR_FSYNC)
+
+    def xAccess(self, path: str, flags: int) -> bool:  # noqa: N802
+        """Whether `path` is there; an empty file is not, as for SQLite's Unix VFS."""
+        disk, _ = self._place(path)
+        return disk.exists(path) and (
+            flags != apsw.SQLITE_ACCESS_EXISTS or disk.is_directory(path) or disk.size(path) > 0
+        )
+
+    def xFullPathname(self, name: str) -> str:  # noqa: N802
+        return normal(name)
+
+    def xRandomness(self, numbytes: int) -> bytes:  # noqa: N802
+        return self._running().world.tape.stream("sqlite").randbytes("seed", numbytes)
+
+    def xSleep(self, microseconds: int) -> int:  # noqa: N802
+        accounting = self._running().accounting
+        accounting.slept_us += microseconds
+        accounting.sleeps += 1
+        return microseconds
+
+    def xCurrentTime(self) -> float:  # noqa: N802
+        return self.xCurrentTimeInt64() / 86_400_000
+
+    def xCurrentTimeInt64(self) -> int:  # noqa: N802
+        session = self._running()
+        return UNIX_EPOCH_JULIAN_MS + (session.epoch_ns + session.world.now_ns) // 1_000_000
+
+    def xGetLastError(self) -> tuple[int, str]:  # noqa: N802
+        return 0, ""
+
+    def _place(self, path: str) -> tuple[Disk, Process]:
+        if self.closed:
+            raise ProcessDead(f"{path} belongs to a process that is gone")
+        return self._running().place(path)
+
+    def _running(self) -> _Session:
+        if self.session is None:
+            raise apsw.CantOpenError("no simulation is running")
+        return self.session
+
+
+def _raise_from(error: OSError, code: int) -> NoReturn:
+    """Raise what SQLite makes of an operating system's error."""
+    if error.errno == errno.ENOSPC:
+        raise apsw.FullError(str(error)) from error
+    raised = apsw.IOError(str(error))
+    raised.extendedresult = code  # type: ignore[attr-defined]  # apsw reads it, its stubs do not tell
+    raise raised from error
+
+
+def _no_process(path: str) -> Problem:
+    return Problem(
+        code="database-without-host",
+        what=f"the database {path} was opened outside every simulated process",
+        where="apsw.Connection",
+        expected="a path is opened by a process of a host, whose disk it is on",
+        hint="start a process with host.start(fn), or use ':memory:'",
+        exit_code=ExitCode.INTERNAL,
+    )
+
+
+class _Zero:
+    """The stream of a disk that never loses power."""
+
+    def choose(self, site_key: str, n: int, weights: tuple[int, ...] | None = None, /) -> int:
+        return 0
+
+    def chance(self, key: str, num: int, den: int, /) -> bool:
+        return False
+
+
+#: SQLite's nameless temporary files; private to a connection and never recovered.
+_SCRATCH = Disk("temporary", _Zero())
+_VFS = _Vfs()
+
+
+@contextlib.contextmanager
+def installed(
+    world: World, current_process: Callable[[], Process | None], *, epoch_ns: int = 0
+) -> Iterator[Accounting]:
+    """Make the simulated disks SQLite's default file system inside the block.
+
+    Args:
+        world: gives time and the tape.
+        current_process: tells whose call this is; None for the outside, which has no disk.
+        epoch_ns: Unix time at which the world's clock began.
+    """
+    before = apsw.vfs_names()[0]
+    session = _Session(world, current_process, epoch_ns, Accounting())
+    outer, _VFS.session = _VFS.session, session
+    adopt = session.adopt
+    apsw.connection_hooks.append(adopt)
+    apsw.set_default_vfs(VFS_NAME)
+    apsw.randomness(0)  # SQLite's generator is process-wide: forget what it knows, ask the tape anew
+    try:
+        yield session.accounting
+    finally:
+        session.end()
+        apsw.connection_hooks.remove(adopt)
+        apsw.set_default_vfs(before)
+        _VFS.session = outer
+        apsw.randomness(0)
