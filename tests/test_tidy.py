@@ -67,19 +67,17 @@ def stray_chance(tree: ast.Module) -> Iterator[Offence]:
 
 def address_order(tree: ast.Module) -> Iterator[Offence]:
     """Nothing is ordered by hash() or id(): both change from process to process."""
+    own = [scope for scope in ast.walk(tree) if isinstance(scope, ast.FunctionDef) and scope.name == "__hash__"]
+    inside = [node for scope in own for node in ast.walk(scope)]
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash":
-            if not any(
-                isinstance(scope, ast.FunctionDef) and scope.name == "__hash__" and node in ast.walk(scope)
-                for scope in ast.walk(tree)
-            ):
-                yield node.lineno, "hash() differs between processes; use simkit's digests"
-        elif isinstance(node, ast.keyword) and node.arg == "key":
-            if {name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)} & {"id", "hash"}:
-                yield node.value.lineno, "an order by id() or hash() differs between processes"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "hash" and node not in inside:
+            yield node.lineno, "hash() differs between processes; use simkit's digests"
+        elif isinstance(node, ast.keyword) and node.arg == "key" and {"id", "hash"} & _names(node.value):
+            yield node.value.lineno, "an order by id() or hash() differs between processes"
 
 
-ORDERED = {"sorted", "min", "max", "len", "sum", "any", "all", "set", "frozenset", "bool"}
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _is_set(node: ast.AST, known: set[str]) -> bool:
@@ -160,10 +158,13 @@ def untold_test(tree: ast.Module) -> Iterator[Offence]:
                 yield node.lineno, f"{node.name} needs one sentence of docstring"
 
 
-def wall_clock_sleep(tree: ast.Module) -> Iterator[Offence]:
-    """A test waits for a fact, never for luck: sleeping is slow on one machine and too short on the next."""
+def hopeful_sleep(tree: ast.Module) -> Iterator[Offence]:
+    """A test waits for a fact, never for luck: sleep only between two looks of a loop that has a bound."""
+    looks = [node for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While) for node in ast.walk(loop)]
+    polled = {getattr(node, "lineno", 0) for node in looks}
     for line, _ in _reads(tree, "time", {"sleep"}):
-        yield line, "time.sleep in a test; wait for the event, with a bound"
+        if line not in polled:
+            yield line, "time.sleep in a test; wait for the event, with a bound"
 
 
 SAMPLES: list[tuple[Rule, str, str]] = [
@@ -182,11 +183,13 @@ SAMPLES: list[tuple[Rule, str, str]] = [
     (long_function, "def f():\n" + "    pass\n" * FUNCTION_LINES_MAX, "def f():\n    pass"),
     (no_map, "x = 1", "'''Map.'''\nx = 1"),
     (untold_test, "def test_a(): pass", "def test_a():\n    '''It holds.'''"),
-    (wall_clock_sleep, "import time\ntime.sleep(1)", "import trio\ntrio.sleep(1)"),
+    (hopeful_sleep, "import time\ntime.sleep(1)", "import time\nfor _ in range(9): time.sleep(1)"),
 ]
 
 
-@pytest.mark.parametrize("rule,bad,good", SAMPLES, ids=[f"{rule.__name__}-{n}" for n, (rule, _, _) in enumerate(SAMPLES)])
+@pytest.mark.parametrize(
+    "rule,bad,good", SAMPLES, ids=[f"{rule.__name__}-{n}" for n, (rule, _, _) in enumerate(SAMPLES)]
+)
 def test_every_rule_catches_its_canary(rule: Rule, bad: str, good: str) -> None:
     """A rule flags the sample it exists for and passes the right way to write it."""
     assert list(rule(ast.parse(bad)))
@@ -253,9 +256,9 @@ def test_modules_begin_with_their_map() -> None:
     assert not bare, f"packages without a map in __init__.py: {bare}"
 
 
-@pytest.mark.parametrize("rule", [untold_test, wall_clock_sleep])
+@pytest.mark.parametrize("rule", [untold_test, hopeful_sleep])
 def test_tests_are_told_and_do_not_hope(rule: Rule) -> None:
-    """Every test has its sentence, and none sleeps on the wall clock."""
+    """Every test has its sentence, and none sleeps for luck."""
     check(rule, modules("tests"))
 
 
