@@ -188,7 +188,7 @@ SAMPLES: list[tuple[Rule, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    "rule,bad,good", SAMPLES, ids=[f"{rule.__name__}-{n}" for n, (rule, _, _) in enumerate(SAMPLES)]
+    ("rule", "bad", "good"), SAMPLES, ids=[f"{rule.__name__}-{n}" for n, (rule, _, _) in enumerate(SAMPLES)]
 )
 def test_every_rule_catches_its_canary(rule: Rule, bad: str, good: str) -> None:
     """A rule flags the sample it exists for and passes the right way to write it."""
