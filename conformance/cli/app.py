@@ -1,0 +1,295 @@
+"""The commands of `simkit` and their options. Each builds a session, asks the engine and returns an exit code."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import attrs
+from cyclopts import App, CycloptsError, Parameter
+
+from conformance import events as e
+from conformance import reporters
+from conformance.certificate import Certificate, judgement
+from conformance.cli import engine, explain, listing, usage
+from conformance.cli.session import Done, Session, conduct
+from conformance.reporters import Format
+from conformance.store import Store
+from simkit.errors import ExitCode, Problem, SimkitError, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+app = App(
+    name="simkit",
+    help="Find out what an agent runtime really does when the world breaks, and prove it with a replayable case.",
+    help_epilogue=(
+        "Exit codes: 0 all required passed · 1 violation · 2 usage · 3 inconclusive · 4 target unreachable or broke "
+        "protocol · 5 nothing selected · 6 replay diverged · 70 bug in simkit · 130 interrupted."
+    ),
+    version=lambda: metadata.version("simkit"),
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+)
+
+Target = Annotated[str | None, Parameter(name=["--target", "-t"], help="What to test: reference, dbos==3.4.0, a path.")]
+Config = Annotated[str | None, Parameter(name="--config", help="Configuration of the adapter, e.g. exit.")]
+Mutant = Annotated[str | None, Parameter(name="--mutant", help="Break the reference runtime in this one way.")]
+Jobs = Annotated[int | None, Parameter(name="--jobs", help="How many runs at a time; as many as fit when not given.")]
+ScenarioName = Annotated[str | None, Parameter(name="--scenario", help="A scenario by name, e.g. chain/undisturbed.")]
+
+
+@Parameter(name="*")
+@attrs.frozen
+class Common:
+    """Options of every command."""
+
+    format: Annotated[
+        Format | None, Parameter(help="How to report; pretty on a terminal and plain elsewhere when not given.")
+    ] = None
+    store: Annotated[Path | None, Parameter(help="Where cases and certificates are kept; .simkit when not given.")] = (
+        None
+    )
+
+
+_PLAIN = Common()
+
+
+@app.command
+def certify(
+    target: Annotated[str | None, Parameter(name="TARGET", help="The target, instead of -t.")] = None,
+    /,
+    *,
+    target_option: Target = None,
+    config: Config = None,
+    tier: Annotated[
+        Literal["smoke", "core", "full"], Parameter(help="How much to try: 1, 5 or more minutes.")
+    ] = "smoke",
+    jobs: Jobs = None,
+    out: Annotated[Path | None, Parameter(help="Write the certificate here instead of into the store.")] = None,
+    common: Common = _PLAIN,
+) -> int:
+    """Run the scenarios of a tier against a real harness in real processes, judge it and write its certificate."""
+
+    def body(session: Session) -> Done:
+        subject, jobs_ = usage.target(target, target_option), usage.jobs(jobs)
+        certificate = engine.load().certify(
+            subject,
+            config=config,
+            tier=tier,
+            jobs=jobs_,
+            store=session.store,
+            emit=session.emit,
+            stopping=session.stop,
+        )
+        return _certified(session, certificate, out)
+
+    return _conduct("certify", common, body)
+
+
+@app.command
+def run(
+    *,
+    target: Target = None,
+    config: Config = None,
+    mutant: Mutant = None,
+    seeds: Annotated[str, Parameter(help="Seeds: 7, 0-999 or 1,5,9.")] = "0-99",
+    boundaries: Annotated[
+        bool, Parameter(negative=(), help="Crash at every storage boundary of each seed too.")
+    ] = False,
+    kernel: Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")] = "fast",
+    jobs: Jobs = None,
+    common: Common = _PLAIN,
+) -> int:
+    """Run a target under simulated crashes, one seed after the other, and judge every run."""
+
+    def body(session: Session) -> Done:
+        subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds), usage.jobs(jobs)
+        summary = engine.load().run(
+            subject,
+            config=config,
+            mutant=mutant,
+            seeds=chosen,
+            boundaries=boundaries,
+            kernel=kernel,
+            jobs=jobs_,
+            store=session.store,
+            emit=session.emit,
+            stopping=session.stop,
+        )
+        return summary.exit_code, summary.reason or _reason(session)
+
+    return _conduct("run", common, body)
+
+
+@app.command
+def replay(
+    case: Annotated[str | None, Parameter(name="CASE", help="Id, its beginning, or file of a saved case.")] = None,
+    /,
+    *,
+    target: Target = None,
+    config: Config = None,
+    mutant: Mutant = None,
+    scenario: ScenarioName = None,
+    common: Common = _PLAIN,
+) -> int:
+    """Do a run again: a saved case, or a named scenario of a target. Says reproduced, fixed, different or diverged."""
+
+    def body(session: Session) -> Done:
+        if (case is None) == (scenario is None):
+            what = "replay takes a case or --scenario" + (", not both" if case else "")
+            hint = "`simkit cases` lists cases, `simkit list --scenarios` scenarios"
+            raise SimkitError(Problem("replay-what", what, "command line", "a case, or -t and --scenario", hint))
+        if case is not None:
+            found = session.store.load_case(case)
+            answer = engine.load().replay(found, store=session.store, emit=session.emit, stopping=session.stop)
+        else:
+            subject = usage.target(None, target)
+            answer = engine.load().replay_scenario(
+                subject,
+                config=config,
+                mutant=mutant,
+                scenario=cast("str", scenario),
+                store=session.store,
+                emit=session.emit,
+                stopping=session.stop,
+            )
+        session.emit(answer)
+        return _REPLAY_CODES[answer.answer], answer.answer
+
+    return _conduct("replay", common, body)
+
+
+_REPLAY_CODES = {
+    "reproduced": ExitCode.VIOLATION,
+    "different": ExitCode.VIOLATION,
+    "fixed": ExitCode.PASSED,
+    "diverged": ExitCode.DIVERGED,
+}
+
+
+@app.command
+def cases(*, common: Common = _PLAIN) -> int:
+    """List the saved cases."""
+
+    def body(session: Session) -> Done:
+        for event in listing.cases(session.store):
+            session.emit(event)
+        return ExitCode.PASSED, ""
+
+    return _conduct("cases", common, body, campaign=False)
+
+
+@app.command(name="list")
+def list_(
+    *,
+    obligations: Annotated[bool, Parameter(negative=(), help="The promises and what breaks them.")] = False,
+    adapters: Annotated[bool, Parameter(negative=(), help="The harnesses that can be certified.")] = False,
+    scenarios: Annotated[bool, Parameter(negative=(), help="The named scenarios.")] = False,
+    mutants: Annotated[bool, Parameter(negative=(), help="The broken runtimes that prove the judges.")] = False,
+    common: Common = _PLAIN,
+) -> int:
+    """List what there is: obligations, adapters, scenarios, mutants; all of them when none is named."""
+    asked = {"obligations": obligations, "adapters": adapters, "scenarios": scenarios, "mutants": mutants}
+    kinds = [kind for kind, wanted in asked.items() if wanted] or list(asked)
+
+    def body(session: Session) -> Done:
+        for kind in kinds:
+            for event in listing.KINDS[kind]():
+                session.emit(event)
+        return ExitCode.PASSED, ""
+
+    return _conduct("list", common, body, campaign=False)
+
+
+@app.command(name="explain")
+def explain_(
+    name: Annotated[str | None, Parameter(name="ID", help="Obligation, mutant, error or exit code.")] = None,
+    /,
+    *,
+    common: Common = _PLAIN,
+) -> int:
+    """Explain an obligation (DUR-3), a mutant, an error code or an exit code; without one, list what can be explained."""
+
+    def body(session: Session) -> Done:
+        for event in explain.explain(name) if name else explain.known():
+            session.emit(event)
+        return ExitCode.PASSED, ""
+
+    return _conduct("explain", common, body, campaign=False)
+
+
+@app.command
+def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
+    """Check this installation: kernel, determinism across runs and hash seeds, the store, and a target when given."""
+
+    def body(session: Session) -> Done:
+        result = engine.load().doctor(target, store=session.store, emit=session.emit, stopping=session.stop)
+        failed = [check for check in result.checks if not check.ok]
+        reason = "not well: " + ", ".join(check.name for check in failed) if failed else "all is well"
+        return worst([check.exit_code for check in failed]), reason
+
+    return _conduct("doctor", common, body)
+
+
+# ---- behind the commands
+
+
+def _conduct(command: str, common: Common, body: Callable[[Session], Done], *, campaign: bool = True) -> int:
+    reporter = reporters.make(common.format or _default_format(), sys.stdout, sys.stderr)
+    return conduct(Session(command, reporter, Store.find(common.store)), body, campaign=campaign)
+
+
+def _default_format() -> Format:
+    return "pretty" if sys.stdout.isatty() or os.environ.get("FORCE_COLOR") else "plain"
+
+
+def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:
+    path = ""
+    try:
+        path = str(session.store.save_certificate(certificate, out))
+    except SimkitError as error:
+        session.trouble(error.problem)
+    session.emit(
+        e.Certified(
+            subject=f"{certificate.subject.name} {certificate.subject.version} {certificate.subject.configuration}",
+            digest=certificate.to_json()["footer"]["digest"],
+            path=path,
+            granted=tuple(one.name for one in certificate.profiles if one.granted),
+            refused={one.name: one.reason for one in certificate.profiles if not one.granted},
+            mutants_caught=certificate.mutants.caught,
+            mutants_total=certificate.mutants.total,
+        )
+    )
+    return judgement(certificate, dt.datetime.now(dt.UTC).date())
+
+
+def _reason(session: Session) -> str:
+    broken = session.tally.broken()
+    return "violated: " + ", ".join(broken) if broken else ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. The console script hands it to `sys.exit`."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        return _refuse(error, words)
+    return int(code or 0)
+
+
+def _refuse(error: CycloptsError, words: Sequence[str]) -> int:
+    error.verbose = False
+    command = next((word for word in words if word in app), "")
+    hint = f"`simkit {command} --help` tells the options" if command else "`simkit --help` tells the commands"
+    problem = Problem("usage", str(error).strip(), usage.program(words), "", hint)
+    if "--format json" in " ".join(words) or "--format=json" in words:
+        reporters.make("json", sys.stdout, sys.stderr).show(e.Trouble(problem))
+    else:
+        sys.stderr.write(f"{problem}\n")
+    return int(ExitCode.USAGE)

@@ -1,0 +1,82 @@
+"""`explain`: an obligation, a mutant, an error code or an exit code, in words, as `Explained` events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance import events as e
+from conformance.cli import codes, listing, usage
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LEVELS = {"MUST": "decides certification", "SHOULD": "is reported, and decides nothing"}
+_KINDS = {
+    "safety": "safety: one forbidden observation is enough, whenever it happens",
+    "liveness": "liveness: required once faults stop; a miss is run again with four times the bound",
+}
+
+
+def explain(wanted: str) -> Iterator[e.Explained]:
+    """What `wanted` means. Raises SimkitError naming the nearest known id.
+
+    Mutants come last: their registry may load the runtime they break, and nothing else should wait for that.
+    """
+    obligations = {name.lower(): one for name, one in listing.registry().items()}
+    if one := obligations.get(wanted.lower()):
+        yield _obligation(one)
+    elif wanted in codes.CODES:
+        yield _code(wanted)
+    elif wanted.isdigit() and int(wanted) in set(ExitCode):
+        yield _exit(ExitCode(int(wanted)))
+    elif wanted in (mutants := listing.mutant_registry()):
+        yield _mutant(wanted, mutants[wanted])
+    else:
+        known = [*(one.id for one in obligations.values()), *codes.CODES, *mutants]
+        hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
+        expected = "an obligation, a mutant, an error code or an exit code"
+        raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
+
+
+def known() -> Iterator[e.Listed]:
+    """Everything that can be explained, but for the mutants, which `list --mutants` names."""
+    yield from listing.obligations()
+    for code, one in codes.CODES.items():
+        yield e.Listed("error codes", code, one.meaning)
+    for number in ExitCode:
+        yield e.Listed("exit codes", str(int(number)), codes.EXITS[number])
+
+
+def _obligation(one: Any) -> e.Explained:
+    causes = "\n".join(f"- {cause}" for cause in one.causes)
+    sections = {
+        "promise": one.promise,
+        "when it is broken": f"the anomaly is called {one.anomaly}" + (f"; usual causes:\n{causes}" if causes else ""),
+        "how it is judged": f"{one.level}, which {_LEVELS[one.level]}\n{_KINDS[one.kind]}\n"
+        f"put to the test at least {one.minimum} times, else inconclusive",
+        "profile": f"{one.profile}, granted whole or not at all",
+        "learnt from": ", ".join(one.learnt_from),
+    }
+    name = one.judge.__name__.replace("_", " ") if hasattr(one, "judge") else one.anomaly
+    return e.Explained("obligation", one.id, name, {title: text for title, text in sections.items() if text})
+
+
+def _mutant(name: str, one: Any) -> e.Explained:
+    sections = {
+        "what is changed": one.story,
+        "must be caught by": one.breaks,
+        "try it": f"simkit run -t reference --mutant {name} --seeds 0-499",
+    }
+    return e.Explained("mutant", name, f"must break {one.breaks}", sections)
+
+
+def _code(code: str) -> e.Explained:
+    one = codes.CODES[code]
+    sections = {"usual causes": "\n".join(f"- {cause}" for cause in one.causes), "what to do": one.remedy}
+    return e.Explained("error", code, one.meaning, {title: text for title, text in sections.items() if text})
+
+
+def _exit(number: ExitCode) -> e.Explained:
+    order = "With several at once the first of 130, 2, 70, 6, 1, 4, 3, 5 is the exit code."
+    return e.Explained("exit code", str(int(number)), codes.EXITS[number], {"precedence": order})

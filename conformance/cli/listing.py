@@ -1,0 +1,86 @@
+"""`cases` and `list`: what is saved and what there is, as `Listed` events."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from conformance import events as e
+from conformance.cli import usage
+from simkit.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.store import Store
+
+
+def cases(store: Store) -> Iterator[e.Listed | e.Trouble]:
+    """Every saved case; one that cannot be read is trouble, and the others are listed all the same."""
+    for path, case in store.list_cases():
+        if isinstance(case, Problem):
+            yield e.Trouble(case)
+            continue
+        expect = " ".join(str(case.expect[key]) for key in ("obligation", "anomaly") if case.expect.get(key))
+        fields = {
+            "target": _target(case.target),
+            "world": str(case.world),
+            "seed": "" if case.seed is None else str(case.seed),
+            "scenario": str(case.scenario.get("name", "")),
+        }
+        yield e.Listed("cases", path.stem, expect, fields)
+
+
+def _target(target: Mapping[str, Any]) -> str:
+    words = [str(target.get("target") or target.get("name") or ""), str(target.get("mutant") or "")]
+    return " ".join(word for word in words if word)
+
+
+def obligations() -> Iterator[e.Listed]:
+    """The obligations in catalogue order."""
+    for one in registry().values():
+        fields = {"level": one.level, "kind": one.kind, "profile": one.profile, "anomaly": one.anomaly}
+        yield e.Listed("obligations", one.id, one.promise, {**fields, "minimum": str(one.minimum)})
+
+
+def adapters() -> Iterator[e.Listed]:
+    """The shipped adapters."""
+    for one in usage.adapters().values():
+        fields = {"storage": one.storage, "configurations": ", ".join(one.configurations)}
+        yield e.Listed("adapters", one.name, one.version, fields)
+
+
+def scenarios() -> Iterator[e.Listed]:
+    """The named plans with their stories, each with the scenarios made of it."""
+    from scenarios.catalogue import STORIES, scenarios_of
+
+    for name, story in STORIES.items():
+        yield e.Listed("scenarios", f"{name}/*", story.story)
+        for scenario in scenarios_of(name, workers=True):
+            yield e.Listed("scenarios", scenario.name)
+
+
+def mutants() -> Iterator[e.Listed]:
+    """The broken runtimes that prove the judges."""
+    for name, one in mutant_registry().items():
+        yield e.Listed("mutants", name, one.story, {"breaks": one.breaks})
+
+
+KINDS: Mapping[str, Callable[[], Iterator[e.Listed]]] = {
+    "obligations": obligations,
+    "adapters": adapters,
+    "scenarios": scenarios,
+    "mutants": mutants,
+}
+
+
+def registry() -> Mapping[str, Any]:
+    """The obligations by id."""
+    found: Mapping[str, Any] = getattr(importlib.import_module("scenarios.obligations"), "OBLIGATIONS", {})
+    return found
+
+
+def mutant_registry() -> Mapping[str, Any]:
+    """The mutants by name, each with `story` and `breaks` (the obligation it must break)."""
+    found: Mapping[str, Any] = getattr(importlib.import_module("conformance.mutants"), "MUTANTS", {})
+    return found
