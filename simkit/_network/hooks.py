@@ -1,0 +1,54 @@
+"""What trio's own hooks call: the socket factory and the resolver of a simulation."""
+
+from __future__ import annotations
+
+import errno
+import socket as stdlib_socket
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+if TYPE_CHECKING:
+    from simkit.network import Network
+
+
+class Factory(trio.abc.SocketFactory):
+    """What `trio.socket.socket` asks."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def socket(self, family: int = stdlib_socket.AF_INET, type: int = stdlib_socket.SOCK_STREAM, proto: int = 0) -> Any:  # noqa: A002
+        if family != stdlib_socket.AF_INET:
+            raise OSError(errno.EAFNOSUPPORT, "the simulated network speaks IPv4")
+        if type != stdlib_socket.SOCK_STREAM:
+            raise OSError(errno.EPROTONOSUPPORT, "the simulated network speaks TCP")
+        return self._network.socket()
+
+
+class Resolver(trio.abc.HostnameResolver):
+    """What `trio.socket.getaddrinfo` asks."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    async def getaddrinfo(
+        self,
+        host: bytes | None,
+        port: bytes | str | int | None,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - its name there
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        await trio.lowlevel.checkpoint()
+        if family not in {stdlib_socket.AF_UNSPEC, stdlib_socket.AF_INET}:
+            raise stdlib_socket.gaierror(stdlib_socket.EAI_FAMILY, "the simulated network speaks IPv4")
+        address = self._network.resolve("localhost" if host is None else host.decode("ascii"))
+        where = (address, int(port or 0))
+        return [(stdlib_socket.AF_INET, stdlib_socket.SOCK_STREAM, stdlib_socket.IPPROTO_TCP, "", where)]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        await trio.lowlevel.checkpoint()
+        host, port = sockaddr[:2]
+        return self._network.name_of(host) or host, str(port)

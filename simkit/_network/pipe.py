@@ -1,0 +1,113 @@
+"""One direction of a connection: segments that arrive in order, each after a latency of its own.
+
+One callback timer per direction at a time, for the segment at the head; no task. A cut link holds the queue where it
+is until it heals, as retransmission would.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Kind(enum.Enum):
+    """What a segment carries."""
+
+    DATA = "data"
+    ACK = "ack"  # the reader made room
+    FIN = "fin"
+    RST = "rst"
+
+
+#: A segment: when it is due, what it is, its bytes, and for ACK the number of bytes read.
+Segment = tuple[int, Kind, bytes, int]
+
+
+class Wire(Protocol):
+    """What the parts of a connection need of the network they are on."""
+
+    @property
+    def now_ns(self) -> int: ...
+
+    @property
+    def buffer_bytes(self) -> int: ...
+
+    def latency_ns(self, source: str, target: str) -> int: ...
+
+    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> object: ...
+
+    def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
+        """When the link is cut, keep `resume` until it heals and return True."""
+        ...
+
+    def breaks(self, source: str, target: str) -> bool:
+        """Return whether the tape breaks the connection at this segment."""
+        ...
+
+    def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
+        """Trace an event."""
+        ...
+
+    def forget(self, connection: int) -> None:
+        """A connection is over on both sides."""
+        ...
+
+
+class Pipe:
+    """Carries segments from host `source` to host `target` and hands them to `deliver`."""
+
+    __slots__ = ("_armed", "_deliver", "_last_due_ns", "_queue", "_wire", "connection", "source", "target", "unacked")
+
+    def __init__(
+        self, wire: Wire, connection: int, source: str, target: str, deliver: Callable[[Kind, bytes, int], None]
+    ) -> None:
+        self.connection = connection
+        self.source = source
+        self.target = target
+        #: Bytes sent of which the sender does not know that they were read.
+        self.unacked = 0
+        self._wire = wire
+        self._deliver = deliver
+        self._queue: collections.deque[Segment] = collections.deque()
+        self._last_due_ns = 0
+        self._armed = False
+
+    @property
+    def space(self) -> int:
+        """How many bytes the sender may send now."""
+        return self._wire.buffer_bytes - self.unacked
+
+    def push(self, kind: Kind, data: bytes = b"", count: int = 0) -> None:
+        """Send a segment; it arrives after everything sent before."""
+        wire = self._wire
+        self.unacked += len(data)
+        due_ns = max(self._last_due_ns, wire.now_ns + wire.latency_ns(self.source, self.target))
+        self._last_due_ns = due_ns
+        self._queue.append((due_ns, kind, data, count))
+        if kind is not Kind.ACK:
+            wire.note("send" if kind is Kind.DATA else kind.value, self.connection, self.source, self.target, len(data))
+        self._arm()
+
+    def drop(self) -> None:
+        """Lose what is in flight."""
+        self._queue.clear()
+
+    def _arm(self) -> None:
+        if not self._armed and self._queue:
+            self._armed = True
+            self._wire.call_later(max(0, self._queue[0][0] - self._wire.now_ns), self._fire)
+
+    def _fire(self) -> None:
+        """The head is due: deliver it and whatever else is, or wait for the link to heal."""
+        if self._queue and self._wire.hold(self.source, self.target, self._fire):
+            return
+        queue, now_ns = self._queue, self._wire.now_ns
+        while queue and queue[0][0] <= now_ns:
+            _, kind, data, count = queue.popleft()
+            if kind is Kind.DATA:
+                self._wire.note("deliver", self.connection, self.source, self.target, len(data))
+            self._deliver(kind, data, count)
+        self._armed = False
+        self._arm()

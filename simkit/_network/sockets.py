@@ -1,0 +1,273 @@
+"""trio's socket object on the simulated network: what `trio.SocketStream` and `trio.SocketListener` call, and no more."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket as stdlib_socket
+import struct
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+
+import trio
+
+from simkit._network.endpoint import Address, Endpoint
+from simkit._network.listening import Listener
+from simkit.disk import ProcessDead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from simkit.network import Network
+
+
+class Process(Protocol):
+    """A process, as far as the network cares."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def host(self) -> Any: ...
+
+    def on_death(self, callback: Callable[[], None], /) -> object: ...
+
+
+class SimulatedSocket(trio.socket.SocketType):
+    """A TCP socket of one simulated process, or of the outside."""
+
+    def __init__(self, network: Network, number: int, owner: Process | None, place: str) -> None:
+        super().__init__()
+        self.number = number
+        self.owner = owner
+        self.place = place
+        self.local: Address = ("0.0.0.0", 0)  # noqa: S104 - an address of the simulation
+        self.end: Endpoint | None = None
+        self.listener: Listener | None = None
+        self._network = network
+        self._closed = False
+        self._options: dict[tuple[int, int], int | bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"<simulated socket {self.number} of {self.place}, {self.local[0]}:{self.local[1]}>"
+
+    # ---- what does not block
+
+    @property
+    def family(self) -> stdlib_socket.AddressFamily:
+        return stdlib_socket.AF_INET
+
+    @property
+    def type(self) -> stdlib_socket.SocketKind:
+        return stdlib_socket.SOCK_STREAM
+
+    @property
+    def proto(self) -> int:
+        return stdlib_socket.IPPROTO_TCP
+
+    @property
+    def did_shutdown_SHUT_WR(self) -> bool:  # noqa: N802 - trio's name
+        return self.end is not None and self.end.shut_write
+
+    def fileno(self) -> int:
+        return -1 if self._closed else self.number
+
+    def getsockname(self) -> Address:
+        self._check()
+        return self.local
+
+    def getpeername(self) -> Address:
+        return self._connected().remote
+
+    def getsockopt(self, level: int, optname: int, buflen: int | None = None) -> Any:
+        self._check()
+        if (level, optname) == (stdlib_socket.SOL_SOCKET, stdlib_socket.SO_ACCEPTCONN):
+            return int(self.listener is not None)
+        return self._options.get((level, optname), 0 if buflen is None else b"")
+
+    def setsockopt(self, level: int, optname: int, value: Any, optlen: int | None = None) -> None:
+        self._check()
+        self._options[level, optname] = value if isinstance(value, int) else bytes(value or b"")
+
+    def get_inheritable(self) -> bool:
+        return False
+
+    def set_inheritable(self, inheritable: bool) -> None:
+        if inheritable:
+            _unsupported("inheriting")
+
+    def listen(self, backlog: int = 128) -> None:
+        self._check()
+        if self.end is not None:
+            raise _error(errno.EINVAL)
+        if self.listener is None:
+            self.listener = self._network.listen(self, max(1, backlog))
+
+    def shutdown(self, flag: int) -> None:
+        end = self._connected()
+        if flag in {stdlib_socket.SHUT_RD, stdlib_socket.SHUT_RDWR}:
+            end.shutdown_read()
+        if flag in {stdlib_socket.SHUT_WR, stdlib_socket.SHUT_RDWR}:
+            end.shutdown_write()
+
+    def is_readable(self) -> bool:
+        if self.listener is not None:
+            return bool(self.listener.queue)
+        return self._connected().readable
+
+    def close(self) -> None:
+        """Close; harmless when closed or dead."""
+        if not self._closed:
+            self._closed = True
+            if self.listener is not None:
+                self.listener.close()
+            if self.end is not None:
+                self.end.close(reset=self._lingers_zero())
+            self._network.forget_socket(self)
+
+    def abort(self) -> None:
+        """Close by a reset: what is unsent is lost, and the peer meets ECONNRESET."""
+        if self.end is not None:
+            self.end.close(reset=True)
+        self.close()
+
+    def die(self, *, reset: bool, drop: bool) -> None:
+        """The process is gone."""
+        self._closed = True
+        if self.listener is not None:
+            self.listener.die()
+        if self.end is not None:
+            self.end.die(reset=reset, drop=drop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        *exc_info: object,
+    ) -> None:
+        self.close()
+
+    # ---- what may block
+
+    async def bind(self, address: Any) -> None:
+        self._check()
+        host, port = await self._resolved(address, local=True)
+        await trio.lowlevel.checkpoint()
+        self._network.bind(self, host, port)
+
+    async def connect(self, address: Any) -> None:
+        self._check()
+        if self.end is not None:
+            raise _error(errno.EISCONN)
+        host, port = await self._resolved(address, local=False)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            await self._network.connect(self, host, port)
+        except trio.Cancelled:
+            self.close()  # as trio does: a connect half way is of no use to anyone
+            raise
+
+    async def accept(self) -> tuple[trio.socket.SocketType, Address]:
+        self._check()
+        if self.listener is None:
+            raise _error(errno.EINVAL)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self.listener.queue:
+            end = self.listener.queue.popleft()
+            accepted = self._network.adopt(self, end)  # before the checkpoint: a kill there must reset it
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        else:
+            end = await self.listener.next()
+            accepted = self._network.adopt(self, end)
+        return accepted, end.remote
+
+    async def recv(self, buflen: int, flags: int = 0, /) -> bytes:
+        end = self._connected()
+        _no_flags(flags)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        data = end.read(buflen)
+        if data is not None:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        while data is None:
+            await end.reader.wait()
+            data = end.read(buflen)
+        return data
+
+    async def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        view = memoryview(buffer).cast("B")
+        data = await self.recv(nbytes or len(view), flags)
+        view[: len(data)] = data
+        return len(data)
+
+    async def send(self, data: Any, flags: int = 0, /) -> int:
+        end = self._connected()
+        _no_flags(flags)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        view = memoryview(data).cast("B")
+        sent = end.write(view)
+        if sent is not None:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        while sent is None:
+            await end.writer.wait()
+            sent = end.write(view)
+        return sent
+
+    async def wait_writable(self) -> None:
+        end = self._connected()
+        await trio.lowlevel.checkpoint()
+        while not end.writable:
+            await end.writer.wait()
+
+    # ---- what a simulated TCP socket does not do
+
+    def detach(self) -> int:
+        _unsupported("detach")
+
+    def dup(self) -> trio.socket.SocketType:
+        _unsupported("dup")
+
+    async def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
+        return await self.recv(bufsize, flags), self.getpeername()
+
+    async def sendto(self, *args: Any) -> int:
+        _unsupported("sendto")
+
+    # ---- inside
+
+    def _check(self) -> None:
+        if self.owner is not None and not self.owner.alive:
+            raise ProcessDead(f"{self!r} belongs to a process that is gone")
+        if self._closed:
+            raise _error(errno.EBADF)
+
+    def _connected(self) -> Endpoint:
+        self._check()
+        if self.end is None:
+            raise _error(errno.ENOTCONN)
+        return self.end
+
+    def _lingers_zero(self) -> bool:
+        """Whether SO_LINGER is on with a time of zero: close resets."""
+        value = self._options.get((stdlib_socket.SOL_SOCKET, stdlib_socket.SO_LINGER), b"")
+        return isinstance(value, bytes) and len(value) == struct.calcsize("ii") and struct.unpack("ii", value) == (1, 0)
+
+    async def _resolved(self, address: Any, *, local: bool) -> Address:
+        host, port = address
+        if host == "":
+            host = "0.0.0.0" if local else "127.0.0.1"  # noqa: S104 - an address of the simulation
+        found = await trio.socket.getaddrinfo(host, port, stdlib_socket.AF_INET, stdlib_socket.SOCK_STREAM)
+        name, number = found[0][4][:2]
+        return str(name), int(number)
+
+
+def _error(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def _no_flags(flags: int) -> None:
+    if flags:
+        _unsupported("flags of send and receive")
+
+
+def _unsupported(what: str) -> NoReturn:
+    raise OSError(errno.EOPNOTSUPP, f"simulated sockets have no {what}")

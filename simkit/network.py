@@ -1,0 +1,368 @@
+"""A simulated TCP network under trio's own hooks: `trio.open_tcp_stream`, `trio.serve_tcp` and friends, unmodified.
+
+The map: `Network` knows hosts by name and address, holds listeners, links and connections; `installed(world)` puts it
+under trio for the running simulation. `_network` holds the parts: `pipe` one direction, `endpoint` one end,
+`connecting` an attempt, `listening` a port, `sockets` trio's socket object.
+
+A *place* is a host by its name; the outside, which belongs to no host and is never killed, is the place `OUTSIDE`.
+Everything that takes time is a callback timer of the world. What TCP hides, stays hidden: loss and reordering of
+packets show as latency, a cut link as a stall until it heals, a broken connection as a reset.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket as stdlib_socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from simkit._network.connecting import Attempt, Cancellable
+from simkit._network.endpoint import Address, Endpoint
+from simkit._network.hooks import Factory, Resolver
+from simkit._network.listening import Listener
+from simkit._network.sockets import Process, SimulatedSocket
+from simkit._storage.faults import NEVER, Ratio
+from simkit.disk import Choices
+
+__all__ = ["OUTSIDE", "Network", "NetworkOptions", "SimulatedSocket", "abort", "installed"]
+
+#: The place of everything that belongs to no host.
+OUTSIDE = "outside"
+OUTSIDE_ADDRESS = "10.255.255.254"
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
+EPHEMERAL_PORT_MIN = 49152
+PORT_MAX = 65535
+
+
+@attrs.frozen
+class NetworkOptions:
+    """Shape of the network; times in nanoseconds."""
+
+    latency_ns: int = 500_000
+    loopback_latency_ns: int = 20_000
+    #: A segment takes the latency times one of these, drawn by the weights beside; the first is the usual case.
+    spread: tuple[int, ...] = (1, 2, 4, 16, 64)
+    spread_weights: tuple[int, ...] = (60, 20, 12, 6, 2)
+    #: How often a segment breaks its connection: both ends meet a reset, what is in flight is lost.
+    breaks: Ratio = NEVER
+    #: How peers learn that a process died: by a reset, by an end of stream, or as the tape says.
+    death: str = "reset"  # or "eof", "sampled"
+    #: How often a death also loses what the process had sent and was still in flight.
+    death_loses_in_flight: Ratio = NEVER
+    buffer_bytes: int = 65536
+    connect_timeout_ns: int = 130_000_000_000
+
+
+class World(Protocol):
+    """A simulation, as far as the network cares."""
+
+    @property
+    def tape(self) -> Any: ...
+
+    @property
+    def now_ns(self) -> int: ...
+
+    @property
+    def hosts(self) -> Mapping[str, Any]: ...
+
+    def call_later(self, delay_ns: int, fn: Callable[..., Any], /, *args: Any) -> Cancellable: ...
+
+
+class Network:
+    """All hosts' TCP. `fired` counts every fault that really happened."""
+
+    def __init__(
+        self, world: World, current_process: Callable[[], Process | None], options: NetworkOptions | None = None
+    ) -> None:
+        self.options = NetworkOptions() if options is None else options
+        self.connections: dict[int, Endpoint] = {}
+        self.fired: dict[str, int] = {}
+        self._world = world
+        self._current = current_process
+        self._stream: Choices = world.tape.stream("network")
+        self._aliases: dict[str, str] = {}
+        self._listeners: dict[tuple[str, int], Listener] = {}
+        self._bound: dict[tuple[str, int], SimulatedSocket] = {}
+        self._cut: dict[tuple[str, str], bool] = {}
+        self._held: list[tuple[str, str, Callable[[], object]]] = []
+        self._sockets: dict[int, SimulatedSocket] = {}
+        self._attempts: dict[int, Attempt] = {}
+        self._mourned: list[Process] = []
+        self._numbers = {"socket": 0, "connection": 0}
+        self._next_port: dict[str, int] = {}
+
+    # ---- what a test or a driver does to the network
+
+    def alias(self, name: str, host: str = OUTSIDE) -> None:
+        """Let `name` resolve to `host`, e.g. the name of a service that the outside runs."""
+        self._aliases[name] = host
+
+    def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
+        """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
+        self._cut[a, b] = True
+        if not one_way:
+            self._cut[b, a] = True
+        self._count("partition")
+
+    def heal(self, a: str | None = None, b: str | None = None) -> None:
+        """Mend the link between two places, all links of one, or all there are; what was held up travels again."""
+        wanted = [name for name in (a, b) if name is not None]
+        self._cut = {pair: True for pair in self._cut if not all(name in pair for name in wanted)}
+        held, self._held = self._held, []
+        for source, target, resume in held:
+            if (source, target) in self._cut:
+                self._held.append((source, target, resume))
+            else:
+                self.post(source, target, resume)
+
+    def reset(self, a: str, b: str) -> int:
+        """Break every connection between two places, now and at both ends; return how many."""
+        broken = [end for end in self.connections.values() if {end.place, end.peer.place} == {a, b}]
+        for end in broken:
+            end.break_both()
+        if broken:
+            self._count("reset")
+        return len(broken)
+
+    # ---- names and addresses
+
+    def place_of(self, process: Process | None) -> str:
+        """Return the place of a process."""
+        return OUTSIDE if process is None else str(process.host.name)
+
+    def address_of(self, place: str) -> str:
+        """Return the address of a place."""
+        return OUTSIDE_ADDRESS if place == OUTSIDE else str(self._world.hosts[place].address)
+
+    def resolve(self, name: str) -> str:
+        """Return the address that `name` has for the current process; gaierror when there is none."""
+        name = self._aliases.get(name, name)
+        if name == "localhost":
+            return "127.0.0.1"
+        if name != OUTSIDE and name not in self._world.hosts:
+            raise stdlib_socket.gaierror(stdlib_socket.EAI_NONAME, f"no host is called {name!r} in this simulation")
+        return self.address_of(name)
+
+    def name_of(self, address: str) -> str | None:
+        """Return the place that has `address`."""
+        if address == OUTSIDE_ADDRESS:
+            return OUTSIDE
+        return next((name for name, host in self._world.hosts.items() if host.address == address), None)
+
+    # ---- for sockets
+
+    def socket(self) -> SimulatedSocket:
+        """Return a new socket of the current process."""
+        owner = self._current()
+        return self._new_socket(owner, self.place_of(owner))
+
+    def bind(self, socket: SimulatedSocket, host: str, port: int) -> None:
+        """Give a socket an address; port 0 takes a free one."""
+        own = self.address_of(socket.place)
+        if host not in {ANY_ADDRESS, own} and not _is_loopback(host):
+            raise OSError(errno.EADDRNOTAVAIL, f"{os.strerror(errno.EADDRNOTAVAIL)}: {host} is not {socket.place}'s")
+        if socket.local[1]:
+            raise OSError(errno.EINVAL, "this socket is bound already")
+        if port and (socket.place, port) in self._bound:
+            raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: port {port} of {socket.place}")
+        socket.local = (host, port or self._free_port(socket.place))
+        self._bound[socket.place, socket.local[1]] = socket
+
+    def listen(self, socket: SimulatedSocket, backlog: int) -> Listener:
+        """Let connections come in."""
+        if not socket.local[1]:
+            self.bind(socket, ANY_ADDRESS, 0)
+        listener = Listener(socket.place, socket.local, backlog, self._stop_listening)
+        self._listeners[socket.place, socket.local[1]] = listener
+        return listener
+
+    async def connect(self, socket: SimulatedSocket, host: str, port: int) -> None:
+        """Connect a socket."""
+        loopback = _is_loopback(host) or host == ANY_ADDRESS
+        place = socket.place if loopback else self.name_of(host)
+        if place is None:
+            await trio.lowlevel.checkpoint()
+            raise OSError(errno.EHOSTUNREACH, f"{os.strerror(errno.EHOSTUNREACH)}: {host}")
+        if not socket.local[1]:
+            self.bind(socket, ANY_ADDRESS, 0)
+        socket.local = ("127.0.0.1" if loopback else self.address_of(socket.place), socket.local[1])
+        target = ("127.0.0.1" if loopback else host, port)
+        attempt = self._attempts[socket.number] = Attempt(self, (socket.place, socket.local), (place, target))
+        try:
+            socket.end = await attempt.outcome()
+        finally:
+            self._attempts.pop(socket.number, None)
+
+    def adopt(self, listening: SimulatedSocket, end: Endpoint) -> SimulatedSocket:
+        """Return the socket of an accepted connection."""
+        socket = self._new_socket(listening.owner, listening.place)
+        socket.local, socket.end = end.local, end
+        return socket
+
+    def forget_socket(self, socket: SimulatedSocket) -> None:
+        """A socket was closed; its port is free again."""
+        attempt = self._attempts.pop(socket.number, None)
+        if attempt is not None:
+            attempt.abandon()
+        self._sockets.pop(socket.number, None)
+        key = (socket.place, socket.local[1])
+        if self._bound.get(key) is socket:
+            del self._bound[key]
+
+    # ---- for connections
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        return self._world.now_ns
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Window of one direction."""
+        return self.options.buffer_bytes
+
+    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> Cancellable:
+        """Set a callback timer of the world."""
+        return self._world.call_later(delay_ns, fn)
+
+    def latency_ns(self, source: str, target: str) -> int:
+        """Draw how long one segment travels."""
+        options = self.options
+        if source == target:
+            return options.loopback_latency_ns
+        drawn = self._stream.choose(f"latency:{source}>{target}", len(options.spread), options.spread_weights)
+        return options.latency_ns * options.spread[drawn]
+
+    def post(self, source: str, target: str, then: Callable[[], object]) -> None:
+        """Let a single packet travel, then call; a cut link holds it until it heals."""
+
+        def arrive() -> None:
+            if not self.hold(source, target, then):
+                then()
+
+        self.call_later(self.latency_ns(source, target), arrive)
+
+    def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
+        """When the link is cut, keep `resume` for `heal` and return True."""
+        if (source, target) not in self._cut:
+            return False
+        self._held.append((source, target, resume))
+        return True
+
+    def breaks(self, source: str, target: str) -> bool:
+        """Draw whether this segment breaks its connection."""
+        num, den = self.options.breaks
+        if num <= 0 or not self._stream.chance(f"break:{source}>{target}", num, den):
+            return False
+        self._count("break")
+        return True
+
+    def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
+        """Trace an event of the network."""
+        trace = getattr(self._world, "trace", None)
+        if trace is not None:
+            trace.event("net", what, connection, source, target, size)
+
+    def listener(self, place: str, local: Address, source: str) -> Listener | None:
+        """Return who listens there for connections from `source`."""
+        found = self._listeners.get((place, local[1]))
+        if found is None or (_is_loopback(found.local[0]) and source != place):
+            return None
+        return found
+
+    def next_connection(self) -> int:
+        """Return a number for a new connection."""
+        return self._next("connection")
+
+    def forget(self, connection: int) -> None:
+        """A connection is over on both sides."""
+        self.connections.pop(connection, None)
+
+    # ---- inside
+
+    def _new_socket(self, owner: Process | None, place: str) -> SimulatedSocket:
+        socket = SimulatedSocket(self, self._next("socket"), owner, place)
+        self._sockets[socket.number] = socket
+        if owner is not None and not any(owner is known for known in self._mourned):
+            self._mourned.append(owner)
+            owner.on_death(lambda: self._bury(owner))
+        return socket
+
+    def _bury(self, owner: Process) -> None:
+        """Tell the peers of a process that died."""
+        self._mourned = [known for known in self._mourned if known is not owner]
+        for socket in [socket for socket in self._sockets.values() if socket.owner is owner]:
+            if socket.number in self._attempts:
+                self._attempts[socket.number].forget_task()
+            self.forget_socket(socket)
+            socket.die(reset=self._dies_by_reset(socket), drop=self._death_drops(socket))
+
+    def _dies_by_reset(self, socket: SimulatedSocket) -> bool:
+        if self.options.death == "sampled":
+            return self._stream.choose(f"death:{socket.place}", 2, (3, 1)) == 0
+        return self.options.death == "reset"
+
+    def _death_drops(self, socket: SimulatedSocket) -> bool:
+        num, den = self.options.death_loses_in_flight
+        if num <= 0 or not self._stream.chance(f"death-drops:{socket.place}", num, den):
+            return False
+        self._count("death-drops")
+        return True
+
+    def _stop_listening(self, listener: Listener) -> None:
+        key = (listener.place, listener.local[1])
+        if self._listeners.get(key) is listener:
+            del self._listeners[key]
+
+    def _free_port(self, place: str) -> int:
+        for _ in range(PORT_MAX - EPHEMERAL_PORT_MIN):
+            port = self._next_port.get(place, EPHEMERAL_PORT_MIN)
+            self._next_port[place] = port + 1 if port < PORT_MAX else EPHEMERAL_PORT_MIN
+            if (place, port) not in self._bound:
+                return port
+        raise OSError(errno.EADDRINUSE, f"{place} has no free port")
+
+    def _next(self, what: str) -> int:
+        self._numbers[what] += 1
+        return self._numbers[what]
+
+    def _count(self, what: str) -> None:
+        self.fired[what] = self.fired.get(what, 0) + 1
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.")
+
+
+def abort(stream: trio.SocketStream) -> None:
+    """Close a simulated stream by a reset: what is unsent is lost, and the peer meets ECONNRESET."""
+    socket = stream.socket
+    if not isinstance(socket, SimulatedSocket):
+        raise TypeError(f"{socket!r} is not on the simulated network")
+    socket.abort()
+
+
+@contextlib.contextmanager
+def installed(
+    world: World, current_process: Callable[[], Process | None], options: NetworkOptions | None = None
+) -> Iterator[Network]:
+    """Put the simulated network under trio in this block; enter it inside the running simulation.
+
+    Args:
+        world: gives hosts, timers, time and the tape.
+        current_process: tells whose call this is; None for the outside.
+        options: latencies and faults.
+    """
+    network = Network(world, current_process, options)
+    factory = trio.socket.set_custom_socket_factory(Factory(network))
+    resolver = trio.socket.set_custom_hostname_resolver(Resolver(network))
+    try:
+        yield network
+    finally:
+        trio.socket.set_custom_socket_factory(factory)
+        trio.socket.set_custom_hostname_resolver(resolver)
