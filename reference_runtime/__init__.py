@@ -1,0 +1,45 @@
+"""A small durable runtime for agents: plain trio and SQLite, and every promise kept on purpose.
+
+The map, from the bottom up; each module imports only what stands above it:
+
+- model: states, the table of legal transitions, and the values that travel;
+- plan: a plan's JSON in, steps with dependencies out;
+- schema: the store's tables and settings, and owning its file;
+- rows, progress, store: every transition, one transaction each, fenced by state, generation and version;
+- views: what the store shows;
+- rpc: one JSON object a line; server: owns the store, keeps time, takes work back; client: asks until answered;
+- tools, wire: the outside, and what its answers mean; worker: intent, call, report;
+- __main__: `python -m reference_runtime serve | worker | submit | status | signal | events | doctor`.
+
+It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.
+"""
+
+from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.model import Policy, Receipt, Refusal
+from reference_runtime.plan import PlanError
+from reference_runtime.schema import StoreError
+from reference_runtime.server import Server
+from reference_runtime.store import Store
+from reference_runtime.tools import Busy, Rejected, Request, Tools, Unknown, Unsent, connect
+from reference_runtime.worker import Worker
+
+__all__ = [
+    "Busy",
+    "Client",
+    "Patience",
+    "PlanError",
+    "Policy",
+    "Receipt",
+    "Refusal",
+    "Rejected",
+    "Request",
+    "Server",
+    "Store",
+    "StoreError",
+    "Tools",
+    "Unknown",
+    "Unreachable",
+    "Unsent",
+    "Worker",
+    "connect",
+]

@@ -1,0 +1,112 @@
+"""The client: calls that are repeated until they are answered.
+
+A lost answer says nothing, so a call reconnects and asks the same thing again, after a growing, jittered delay, for as
+long as its patience lasts. Every verb may be repeated: tasks and signals by their ids, leases by their generations.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import trio
+
+from reference_runtime.model import Json, Receipt
+from reference_runtime.rpc import LOST, Lines, parse_answer, result_of
+
+NS = 1_000_000_000
+CONNECTIONS_IDLE_MAX = 8
+
+
+class Unreachable(Exception):  # noqa: N818 - the state of things, as the caller sees it
+    """No answer within the caller's patience: what was asked for may or may not have happened."""
+
+
+@attrs.frozen
+class Patience:
+    """How a client deals with silence. `total_ns` None: for ever, for those who have nothing better to do."""
+
+    total_ns: int | None = 10 * NS
+    answer_ns: int = 2 * NS  # longer than the server makes a claim wait
+    backoff_ns_min: int = 5_000_000
+    backoff_ns_max: int = 500_000_000
+
+
+class Client:
+    """A handle on the server at `host:port`; connections are made when needed and kept while they work."""
+
+    def __init__(
+        self, host: str, port: int, *, patience: Patience | None = None, rng: random.Random | None = None
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.patience = patience or Patience()
+        self.rng = rng or random.Random(random.getrandbits(64))
+        self._idle: list[Lines] = []
+        self._requests = 0
+
+    async def submit(self, task: str, plan: Mapping[str, Any]) -> Receipt:
+        """Have a task done. Raises `Refusal` (`bad-plan`, `conflict`) or `Unreachable`."""
+        return Receipt(**await self.call("submit", {"task": task, "plan": plan}))
+
+    async def status(self, task: str) -> Json:
+        """How a task stands; its state is `unknown` when there is none."""
+        return await self.call("status", {"task": task})
+
+    async def signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> Json:
+        """Tell a task something, once per id; its disposition. Raises `Refusal` (`unknown-task`, `conflict`)."""
+        return await self.call("signal", {"task": task, "id": id_, "name": name, "payload": payload})
+
+    async def journal(self, task: str) -> Json:
+        """What was tried, received and refused for a task."""
+        return await self.call("journal", {"task": task})
+
+    async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
+        """Ask until answered. Raises `Refusal` for a no, `Unreachable` when patience ends."""
+        patience = patience or self.patience
+        total_s = float("inf") if patience.total_ns is None else patience.total_ns / NS
+        tries = 0
+        with trio.move_on_after(total_s):
+            while True:
+                with trio.move_on_after(patience.answer_ns / NS):
+                    answer = await self._ask(verb, params)
+                    if answer is not None:
+                        return answer
+                await trio.sleep(self.backoff_ns(tries, patience) / NS)
+                tries += 1
+        raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s")
+
+    def backoff_ns(self, tries: int, patience: Patience) -> int:
+        """Doubling, half of it left to chance."""
+        ceiling = min(patience.backoff_ns_min << min(tries, 30), patience.backoff_ns_max)
+        return ceiling // 2 + self.rng.randrange(ceiling // 2 + 1)
+
+    async def _ask(self, verb: str, params: Mapping[str, Any]) -> Json | None:
+        """One request over one connection; None when the answer is lost. The connection is kept only after an answer."""
+        self._requests += 1
+        id_, lines = self._requests, None
+        answered = False
+        try:
+            lines = self._idle.pop() if self._idle else Lines(await trio.open_tcp_stream(self.host, self.port))
+            await lines.send({"id": id_, "verb": verb, "params": params})
+            message = parse_answer(await lines.receive(), id_)
+            answered = True
+        except (*LOST, ValueError):
+            return None
+        finally:
+            if lines is not None and not (answered and self._keep(lines)):
+                await trio.aclose_forcefully(lines.stream)
+        return result_of(message)
+
+    def _keep(self, lines: Lines) -> bool:
+        if len(self._idle) < CONNECTIONS_IDLE_MAX:
+            self._idle.append(lines)
+            return True
+        return False
+
+    async def close(self) -> None:
+        """Let go of the idle connections."""
+        while self._idle:
+            await trio.aclose_forcefully(self._idle.pop().stream)

@@ -1,0 +1,157 @@
+"""The vocabulary of the runtime: identities, states, the table of legal transitions, and the values that travel.
+
+Identities: a *task* is requested work, an *attempt* one pursuit of it, an *operation* one logical action, an
+*invocation* one try at it, an *execution* one activation of a worker. One lease covers exactly one invocation, and both
+are named by the lease's *generation*, a number that is given out once and never again.
+
+An attempt's *condition* (may it move?) is kept apart from its *outcome* (how did it end?), so that an attempt can be
+over and still own an operation whose effect nobody could establish.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import attrs
+
+State = Literal["planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved"]
+Move = Literal["dispatch", "accept", "refuse", "lose", "look_up", "find", "give_up", "release"]
+Kind = Literal["call", "wait", "sleep"]
+Semantics = Literal["read", "keyed", "lookup", "blind"]
+Condition = Literal["runnable", "running", "waiting", "terminal"]
+Outcome = Literal["succeeded", "failed", "cancelled", "unresolved"]
+#: What recovery does about an unknown outcome: send the same request again, ask the receiver first, or leave it.
+Remedy = Literal["repeat", "lookup", "none"]
+#: What one invocation came to, in the words of the worker that made it.
+Report = Literal["succeeded", "failed", "unknown", "busy", "unsent", "found", "missing"]
+
+#: Every transition an operation may make; what is not listed is refused.
+TRANSITIONS: Mapping[tuple[State, Move], State] = {
+    ("planned", "dispatch"): "dispatched",  # intent is durable; bytes may leave from now on
+    ("planned", "release"): "succeeded",  # a wait got its signal, a sleep its hour; neither leaves the runtime
+    ("dispatched", "accept"): "succeeded",
+    ("dispatched", "refuse"): "failed",  # a definite no
+    ("dispatched", "lose"): "unknown",  # it may have happened; nobody here knows
+    ("unknown", "dispatch"): "dispatched",  # the same request again, where the receiver's contract allows it
+    ("unknown", "look_up"): "unknown",  # asking changes nothing
+    ("unknown", "lose"): "unknown",  # the question itself went unanswered, or found nothing
+    ("unknown", "find"): "reconciled",  # the receiver knows the effect
+    ("unknown", "give_up"): "unresolved",  # stays visible, with its owner, for somebody to settle
+}
+ACCEPTED: frozenset[State] = frozenset({"succeeded", "reconciled"})
+
+#: The transition each report asks for; what is no result leaves the outcome unknown.
+MOVES: Mapping[Report, Move] = {
+    "succeeded": "accept",
+    "failed": "refuse",
+    "found": "find",
+    "unknown": "lose",
+    "busy": "lose",
+    "unsent": "lose",
+    "missing": "lose",
+}
+
+#: An outcome nobody knows: repeat what may be repeated, look up what can be, and leave the rest alone.
+UNKNOWN: Mapping[Semantics, Remedy] = {"read": "repeat", "keyed": "repeat", "lookup": "lookup", "blind": "none"}
+
+Json: TypeAlias = dict[str, Any]
+
+
+def sources(move: Move) -> tuple[State, ...]:
+    """The states from which `move` is legal."""
+    return tuple(state for state, known in TRANSITIONS if known == move)
+
+
+def target(move: Move) -> State:
+    """The state to which `move` leads; it is the same from wherever it is legal."""
+    return next(to for (_, known), to in TRANSITIONS.items() if known == move)
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: object) -> str:
+    """A short, stable fingerprint of a JSON value."""
+    return hashlib.blake2b(canonical(value).encode(), digest_size=16).hexdigest()
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
+    """A definite no: nothing was changed and asking again unchanged will not help. `code` is stable, kebab-case."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+@attrs.frozen
+class Policy:
+    """How often and how slowly an unknown outcome is asked about again. Counted in the store, so across crashes."""
+
+    tries_max: int = 1000
+    backoff_ns_min: int = 20_000_000
+    backoff_ns_max: int = 1_000_000_000
+
+
+@attrs.frozen
+class Receipt:
+    """The acknowledgement of a task: it is durable."""
+
+    task: str
+    attempt: str
+
+
+@attrs.frozen
+class Grant:
+    """A lease: permission for one invocation of one operation. `version` is the state the permission is based on."""
+
+    attempt: str
+    operation: str
+    generation: int
+    version: int
+
+
+@attrs.frozen
+class Ticket:
+    """A durable intent, as the worker carries it out: what the request says was fixed when it was first recorded."""
+
+    task: str
+    attempt: str
+    operation: str
+    generation: int
+    version: int
+    action: Literal["call", "lookup"]
+    tool: str
+    key: str | None  # None where the receiver takes none
+    params: Json
+    carries: Mapping[str, str]
+    script: tuple[str, ...] = attrs.field(converter=tuple)
+    invocation: int = 1  # ordinal among the invocations of this operation
+
+
+@attrs.frozen
+class Rejected:
+    """A holder's word that no longer counted; it was kept as evidence and changed nothing."""
+
+    reason: str
+
+
+@attrs.frozen
+class Tally:
+    """How an attempt's operations stand: what decides whether, and how, it is over."""
+
+    total: int
+    accepted: int
+    failed: int
+    unresolved: int
+    leased: int  # in a worker's hands
+    runnable: int  # claimable now or after a delay
+    waiting: int  # an open wait or a running timer

@@ -1,0 +1,114 @@
+"""Rows: the database as the store's methods see it, and the one way a row changes.
+
+A change counts only while its `fence` holds: state, generation and version as the holder knew them. Zero rows changed
+means the word no longer counts; the caller keeps it as evidence and changes nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import apsw
+
+from reference_runtime.model import Kind, Move, Policy, Refusal, Remedy, Semantics, State, sources, target
+
+
+class Operation(NamedTuple):
+    """One row of `operation`, with the task it belongs to."""
+
+    task: str
+    attempt: str
+    id: str
+    kind: Kind
+    tool: str
+    semantics: Semantics
+    spec: str
+    state: State
+    remedy: Remedy | None
+    tries: int
+    generation: int
+    version: int
+    key: str | None
+    request: str | None
+
+
+_OPERATION = """SELECT a.task, o.attempt, o.id, o.kind, o.tool, o.semantics, o.spec, o.state, o.remedy, o.tries,
+    o.generation, o.version, o.key, o.request FROM operation o JOIN attempt a ON a.id = o.attempt"""
+
+
+class Rows:
+    """A database with the helpers every part of the store uses."""
+
+    def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
+        self.db = db
+        self.policy = policy
+        self.rng = rng
+
+    def fence(self, move: Move, generation: int, version: int) -> tuple[str, tuple[object, ...]]:
+        """What must still hold for a holder's word to count, as a condition the database checks while it writes."""
+        states = sources(move)
+        marks = ", ".join("?" * len(states))
+        return f"state IN ({marks}) AND generation = ? AND version = ?", (*states, generation, version)
+
+    def _move(
+        self,
+        op: Operation,
+        move: Move,
+        generation: int,
+        version: int,
+        answer: str | None = None,
+        reason: str | None = None,
+    ) -> bool:
+        """One transition of one operation; False, and nothing changed, when the fence does not hold."""
+        condition, values = self.fence(move, generation, version)
+        self.db.execute(
+            "UPDATE operation SET state = ?, version = version + 1, due_ns = NULL, answer = ifnull(?, answer),"
+            f" reason = ? WHERE attempt = ? AND id = ? AND {condition}",
+            (target(move), answer, reason, op.attempt, op.id, *values),
+        )
+        return self.db.changes() == 1
+
+    def _current_attempt(self, task: str) -> str:
+        row = self._row("SELECT attempt FROM task WHERE id = ?", task)
+        if row is None:
+            raise Refusal("unknown-task", f"no task {task!r}")
+        return str(row[0])
+
+    def _operation(self, attempt: str, operation: str) -> Operation:
+        found = self._operations("WHERE o.attempt = ? AND o.id = ?", attempt, operation)
+        if not found:
+            raise Refusal("unknown-operation", f"no operation {attempt}:{operation}")
+        return found[0]
+
+    def _operations(self, where: str, *values: object) -> list[Operation]:
+        return [Operation(*row) for row in self.db.execute(f"{_OPERATION} {where}", values)]
+
+    def _next(self, name: str) -> int:
+        """The next number of a durable counter: given out once, for ever."""
+        value: int = self._value(
+            "INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value", name
+        )
+        return value
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.db.execute(sql, values).fetchall()
+
+    def _row(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+        return self.db.execute(sql, values).fetchone()
+
+    def _value(self, sql: str, *values: object) -> Any:
+        row = self._row(sql, *values)
+        return None if row is None else row[0]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")

@@ -1,0 +1,103 @@
+"""Calls between clients, workers and the server: one JSON object a line, over any byte stream.
+
+`{"id": 7, "verb": "submit", "params": {"task": "t1", "plan": {…}}}` is answered by `{"id": 7, "ok": {…}}` or
+`{"id": 7, "error": {"code": "conflict", "message": "…"}}`. An error is a definite no. No answer means nothing: every verb
+may be repeated as it is, and repeating is the caller's way to find out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+
+from reference_runtime.model import Json, Refusal
+
+LINE_BYTES_MAX = 4 * 1024 * 1024
+#: What a peer can do to a connection; none of it says anything about what the peer did.
+LOST = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
+
+#: The verbs, their fields and the types these must have; a field that is not listed is refused by name.
+VERBS: Mapping[str, Mapping[str, type]] = {
+    "ping": {},
+    "submit": {"task": str, "plan": dict},
+    "status": {"task": str},
+    "signal": {"task": str, "id": str, "name": str, "payload": dict},
+    "journal": {"task": str},
+    "hello": {"name": str},
+    "claim": {"execution": str, "holding": list, "limit": int},
+    "heartbeat": {"execution": str, "generations": list},
+    "dispatch": {"grant": dict},
+    "settle": {"grant": dict, "report": str, "answer": dict, "detail": str},
+}
+
+
+class Lines:
+    """A byte stream cut into lines of bounded length."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.stream = stream
+        self._pending = bytearray()
+        self._searched = 0
+
+    async def send(self, message: Json) -> None:
+        await self.stream.send_all(json.dumps(message).encode() + b"\n")
+
+    async def receive(self) -> bytes | None:
+        """The next line, or None at the end. Raises ValueError when a line is too long."""
+        while (end := self._pending.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._pending)
+            if self._searched > LINE_BYTES_MAX:
+                raise ValueError(f"a line is at most {LINE_BYTES_MAX} bytes")
+            chunk = await self.stream.receive_some()
+            if not chunk:
+                return None
+            self._pending += chunk
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        self._searched = 0
+        return line
+
+
+def parse_request(line: bytes) -> tuple[int, str, Json]:
+    """Id, verb and checked parameters of a request. Raises `Refusal` (`bad-request`) naming what is off."""
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise Refusal("bad-request", f"not a JSON line: {error}: {line[:120]!r}") from None
+    if not isinstance(message, dict) or not isinstance(message.get("id"), int):
+        raise Refusal("bad-request", f"a request is an object with an integer id; got {line[:120]!r}")
+    verb, params = str(message.get("verb")), message.get("params")
+    if verb not in VERBS:
+        raise Refusal("bad-request", f"unknown verb {verb!r}; there are {', '.join(VERBS)}")
+    if not isinstance(params, dict):
+        raise Refusal("bad-request", f"{verb}: params must be an object; got {params!r:.80}")
+    _check_fields(verb, params)
+    return int(message["id"]), verb, params
+
+
+def _check_fields(verb: str, params: Json) -> None:
+    fields = VERBS[verb]
+    if unknown := [name for name in params if name not in fields]:
+        raise Refusal("bad-request", f"{verb}: unknown fields {', '.join(unknown)}; it takes {', '.join(fields)}")
+    for name, wanted in fields.items():
+        if not isinstance(params.get(name), wanted):
+            raise Refusal("bad-request", f"{verb}: {name} must be {wanted.__name__}; got {params.get(name)!r:.80}")
+
+
+def parse_answer(line: bytes | None, id_: int) -> Json:
+    """The answer to request `id_`. Raises ValueError when it is none, so that it counts as lost."""
+    message: Any = json.loads(line or b"null")
+    if not isinstance(message, dict) or message.get("id") != id_ or not ({"ok", "error"} & message.keys()):
+        raise ValueError(f"expected the answer to request {id_}; got {(line or b'')[:120]!r}")
+    return message
+
+
+def result_of(answer: Json) -> Json:
+    """The result in an answer. Raises `Refusal` when it is a no."""
+    if "error" in answer:
+        raise Refusal(answer["error"]["code"], answer["error"]["message"])
+    result: Json = answer["ok"]
+    return result

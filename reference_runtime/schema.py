@@ -1,0 +1,126 @@
+"""The store's file: its tables, its settings, and opening it as the one owner.
+
+`PRAGMAS` are promises: WAL with synchronous=FULL makes a committed transaction survive a power loss (the default,
+DELETE with FULL, does not: the unlinked journal may come back). `locking_mode=EXCLUSIVE` keeps a second server out and
+lets WAL work without shared memory. SQLite answers such a pragma with the mode it really took, and says nothing when it
+falls back, so every answer is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import apsw
+
+from reference_runtime.model import Refusal
+
+SCHEMA_VERSION = 1
+#: In this order: WAL is only possible without shared memory once the lock is exclusive.
+PRAGMAS: Mapping[str, tuple[str, object]] = {
+    "locking_mode": ("EXCLUSIVE", "exclusive"),
+    "journal_mode": ("WAL", "wal"),
+    "synchronous": ("FULL", 2),
+    "foreign_keys": ("ON", 1),
+}
+
+TABLES = """
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE task (
+    id TEXT PRIMARY KEY, plan TEXT NOT NULL, digest TEXT NOT NULL, attempt TEXT NOT NULL,
+    version INTEGER NOT NULL, submitted_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempt (
+    id TEXT PRIMARY KEY, task TEXT NOT NULL REFERENCES task(id), number INTEGER NOT NULL,
+    condition TEXT NOT NULL, outcome TEXT, reason TEXT, execution TEXT, UNIQUE (task, number)
+) STRICT, WITHOUT ROWID;
+
+-- generation and version fence every change; opened_ns: dependencies accepted; due_ns: claimable from then, or NULL
+CREATE TABLE operation (
+    attempt TEXT NOT NULL REFERENCES attempt(id), id TEXT NOT NULL, position INTEGER NOT NULL,
+    kind TEXT NOT NULL, tool TEXT NOT NULL, semantics TEXT, spec TEXT NOT NULL, signal TEXT NOT NULL,
+    state TEXT NOT NULL, remedy TEXT, tries INTEGER NOT NULL, generation INTEGER NOT NULL, version INTEGER NOT NULL,
+    key TEXT, request TEXT, answer TEXT, reason TEXT, opened_ns INTEGER, due_ns INTEGER,
+    accepted INTEGER AS (state IN ('succeeded', 'reconciled')),
+    PRIMARY KEY (attempt, id)
+) STRICT;
+CREATE INDEX operation_due ON operation (due_ns) WHERE due_ns IS NOT NULL;
+CREATE INDEX operation_generation ON operation (generation) WHERE generation > 0;
+
+CREATE TABLE dependency (
+    attempt TEXT NOT NULL, needs TEXT NOT NULL, operation TEXT NOT NULL, PRIMARY KEY (attempt, needs, operation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dependency_of ON dependency (attempt, operation);
+
+CREATE TABLE lease (
+    generation INTEGER PRIMARY KEY, attempt TEXT NOT NULL, operation TEXT NOT NULL, execution TEXT NOT NULL,
+    UNIQUE (attempt, operation)
+) STRICT;
+
+CREATE TABLE invocation (
+    generation INTEGER PRIMARY KEY, attempt TEXT NOT NULL, operation TEXT NOT NULL, action TEXT NOT NULL,
+    key TEXT, digest TEXT NOT NULL, execution TEXT NOT NULL, started_ns INTEGER NOT NULL,
+    report TEXT, detail TEXT, ended_ns INTEGER
+) STRICT;
+CREATE INDEX invocation_of ON invocation (attempt, operation);
+
+CREATE TABLE timer (
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, due_ns INTEGER NOT NULL, fired_ns INTEGER,
+    PRIMARY KEY (attempt, operation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX timer_due ON timer (due_ns) WHERE fired_ns IS NULL;
+
+-- a signal: consumer is the one wait it released
+CREATE TABLE event (
+    sequence INTEGER PRIMARY KEY, task TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, payload TEXT NOT NULL,
+    received_ns INTEGER NOT NULL, consumer TEXT, UNIQUE (task, id)
+) STRICT;
+CREATE INDEX event_free ON event (task, name, sequence) WHERE consumer IS NULL;
+
+-- what was refused; nothing decides by it
+CREATE TABLE evidence (
+    sequence INTEGER PRIMARY KEY, attempt TEXT NOT NULL, operation TEXT NOT NULL, generation INTEGER NOT NULL,
+    report TEXT NOT NULL, detail TEXT NOT NULL, at_ns INTEGER NOT NULL
+) STRICT;
+"""
+
+
+class StoreError(Refusal):
+    """A store that cannot be opened: owned by another server, made by a newer version, or not ours at all."""
+
+
+def open_database(path: str) -> apsw.Connection:
+    """The file at `path`, made on first use, owned exclusively by the caller. Raises `StoreError`."""
+    try:
+        db = apsw.Connection(path)
+        _settle_pragmas(db, path)
+        _migrate(db, path)
+    except apsw.BusyError as error:
+        raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
+    except apsw.NotADBError as error:
+        raise StoreError("store-damaged", f"{path} is not an SQLite database") from error
+    except apsw.CantOpenError as error:
+        raise StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable") from error
+    return db
+
+
+def _settle_pragmas(db: apsw.Connection, path: str) -> None:
+    for name, (wanted, expected) in PRAGMAS.items():
+        db.execute(f"PRAGMA {name} = {wanted}").fetchall()
+        got = db.pragma(name)
+        if got != expected:
+            raise StoreError(
+                "store-settings", f"{path}: {name} is {got!r} after asking for {wanted}; expected {expected!r}"
+            )
+
+
+def _migrate(db: apsw.Connection, path: str) -> None:
+    version = db.pragma("user_version")
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            "store-newer",
+            f"{path} has schema {version}, this program knows up to {SCHEMA_VERSION}; use the newer program",
+        )
+    if version < SCHEMA_VERSION:
+        db.execute(f"BEGIN IMMEDIATE; {TABLES}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT")

@@ -1,0 +1,219 @@
+"""The server: owns the store, answers calls, fires timers and takes work back from workers that went silent.
+
+Every verb is a method that ends its transaction before it returns, and an answer leaves only after that; so whatever a
+caller was told is durable. Calls run to their end one at a time (there is no await inside a transaction). Errors of the
+storage are not answered: they end the server, because after one nobody knows what the next answer would be worth.
+
+A lease's deadline lives in memory, on the monotonic clock: no jump of the wall clock takes work from a live owner, and
+a restarted server grants every holder a full term before it draws conclusions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import trio
+
+from reference_runtime import views
+from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report
+from reference_runtime.rpc import LOST, Lines, parse_request
+from reference_runtime.store import Store
+
+NS = 1_000_000_000
+LEASE_NS = 10 * NS
+#: How long a claim waits for work before it returns empty-handed; also the longest the server sleeps on the wall clock.
+POLL_NS = 1 * NS
+
+
+class Server:
+    """One store and everybody who talks to it."""
+
+    def __init__(self, store: Store, *, lease_ns: int = LEASE_NS, poll_ns: int = POLL_NS) -> None:
+        self.store = store
+        self.lease_ns = lease_ns
+        self.poll_ns = poll_ns
+        self.nursery: trio.Nursery | None = None
+        self._changed = trio.Event()
+        self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
+
+    async def serve(
+        self,
+        host: str | None,
+        port: int,
+        *,
+        task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve until cancelled. `task_status.started` gives the listeners, once connections are taken."""
+        listeners = await trio.open_tcp_listeners(port, host=host)
+        for generation, execution in self.store.leases():
+            self._hold(generation, execution)
+        async with trio.open_nursery() as self.nursery:
+            self.nursery.start_soon(self._keep_time)
+            task_status.started(listeners)
+            await trio.serve_listeners(self._converse, listeners)
+
+    # -- verbs
+
+    async def ping(self) -> Json:
+        return {"lease_ns": self.lease_ns}
+
+    async def submit(self, task: str, plan: Json) -> Json:
+        """Acknowledge a task: its transaction has committed when this returns."""
+        receipt = self.store.submit(task, plan)
+        self.notify()
+        return attrs.asdict(receipt)
+
+    async def status(self, task: str) -> Json:
+        return views.status(self.store, task)
+
+    async def journal(self, task: str) -> Json:
+        return views.journal(self.store, task)
+
+    async def signal(self, task: str, id: str, name: str, payload: Json) -> Json:
+        disposition = self.store.signal(task, id, name, payload)
+        self.notify()
+        return disposition
+
+    async def hello(self, name: str) -> Json:
+        """Name one activation of a worker, and tell it how long a lease lasts."""
+        return {"execution": self.store.new_execution(name), "lease_ns": self.lease_ns}
+
+    async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
+        """Lease work to a worker, waiting a while for some to turn up."""
+        deadline = trio.current_time() + self.poll_ns / NS
+        while True:
+            changed = self._changed
+            grants = self.store.claim(execution, holding, limit)
+            if grants or trio.current_time() >= deadline:
+                break
+            with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns()))):
+                await changed.wait()
+        for grant in grants:
+            self._hold(grant.generation, execution)
+        if grants:
+            self.notify()
+        return {"grants": [attrs.asdict(grant) for grant in grants]}
+
+    async def heartbeat(self, execution: str, generations: list[int]) -> Json:
+        """Extend the leases this execution still has; which ones it has lost."""
+        lost = []
+        for generation in generations:
+            if generation in self._holders and self._holders[generation][0] == execution:
+                self._hold(generation, execution)
+            else:
+                lost.append(generation)
+        return {"lost": lost}
+
+    async def dispatch(self, grant: Json) -> Json:
+        """Record an intent; the ticket says that it is durable. The lease's term begins anew."""
+        ticket = self.store.dispatch(_grant(grant))
+        if isinstance(ticket, Rejected):
+            raise Refusal("stale", ticket.reason)
+        if ticket.generation in self._holders:
+            self._hold(ticket.generation, self._holders[ticket.generation][0])
+        return attrs.asdict(ticket)
+
+    async def settle(self, grant: Json, report: Report, answer: Json, detail: str) -> Json:
+        """Take what an invocation came to; `answer` is empty where there is none."""
+        if report not in MOVES:
+            raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
+        held = _grant(grant)
+        rejected = self.store.settle(held, report, answer or None, detail)
+        if rejected is not None:
+            raise Refusal("stale", rejected.reason)
+        self._holders.pop(held.generation, None)
+        self.notify()
+        return {}
+
+    # -- time
+
+    def notify(self) -> None:
+        """Wake whoever waits for something to have changed."""
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    def _hold(self, generation: int, execution: str) -> None:
+        self._holders[generation] = (execution, trio.current_time() + self.lease_ns / NS)
+
+    def lease_expired(self, deadline: float, now: float) -> bool:
+        """Whether a holder has been silent for a whole term."""
+        return now >= deadline
+
+    def reassign(self) -> bool:
+        """Take work back from everybody who went silent; whether there was any."""
+        now = trio.current_time()
+        silent = [one for one, (_, deadline) in self._holders.items() if self.lease_expired(deadline, now)]
+        for generation in silent:
+            self.store.reclaim(generation)
+            del self._holders[generation]
+        return bool(silent)
+
+    async def _keep_time(self) -> None:
+        wake = trio.current_time()
+        while True:
+            changed = self._changed
+            if trio.current_time() > wake + self.lease_ns / NS / 2:
+                self._excuse()
+            if self.store.fire_timers() + self.reassign():
+                self.notify()
+                continue
+            expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))
+            longest = trio.current_time() + self.poll_ns / NS
+            wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
+            with trio.move_on_at(wake):
+                await changed.wait()
+
+    def _excuse(self) -> None:
+        """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
+        for generation, (execution, _) in self._holders.items():
+            self._hold(generation, execution)
+
+    # -- connections
+
+    async def _converse(self, stream: trio.abc.Stream) -> None:
+        """Answer one connection's requests in order, until it is gone; a request that waits is then given up."""
+        lines = Lines(stream)
+        send, receive = trio.open_memory_channel[bytes](0)
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(self._listen, lines, send, nursery.cancel_scope)
+            async for line in receive:
+                answer = await self.answer(line)
+                try:
+                    await lines.send(answer)
+                except LOST:
+                    nursery.cancel_scope.cancel()
+
+    async def _listen(self, lines: Lines, send: trio.MemorySendChannel[bytes], scope: trio.CancelScope) -> None:
+        try:
+            while (line := await lines.receive()) is not None:
+                await send.send(line)
+        except (*LOST, ValueError):
+            pass
+        scope.cancel()
+
+    async def answer(self, line: bytes) -> Json:
+        """The answer to one request line."""
+        id_: int | None = None
+        try:
+            id_, verb, params = parse_request(line)
+            method: Callable[..., Awaitable[Json]] = getattr(self, verb)
+            return {"id": id_, "ok": await method(**params)}
+        except Refusal as no:
+            return {"id": id_, "error": {"code": no.code, "message": no.message}}
+
+
+def _monotonic(at_ns: int | None) -> float:
+    """When, on the monotonic clock, the wall clock will show `at_ns`; a little later rather than too early."""
+    if at_ns is None:
+        return float("inf")
+    return trio.current_time() + max(0, at_ns - time.time_ns()) / NS + 1e-6
+
+
+def _grant(data: Any) -> Grant:
+    try:
+        return Grant(**data)
+    except TypeError as error:
+        raise Refusal("bad-request", f"grant: {error}") from None
