@@ -84,7 +84,7 @@ class _Drawer:
         if left < 2 or depth >= self.sizes.depth_max or "par" not in self.supported:
             return 1
         return (
-            1 if self.choose(f"plan.nest{self.count}", 3) < 2 else 2 + self.choose(f"plan.width{self.count}", left - 1)
+            1 if self.choose(f"plan.nest{self.count}.{depth}", 3) < 2 else 2 + self.choose(f"plan.width{self.count}.{depth}", left - 1)
         )
 
     @staticmethod

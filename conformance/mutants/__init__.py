@@ -1,0 +1,93 @@
+"""Mutants: the reference runtime with exactly one promise broken each, applied from outside; they prove the judges.
+
+A mutant is one small change to one method, made for the time of a `with applied(name)` block in this process. None lives
+in the runtime's own modules. `MUTANTS` is ordered by the obligation a mutant must break; only being caught by that
+obligation counts as caught.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from simkit.errors import Problem, SimkitError
+
+
+class Patch:
+    """Replaces attributes and puts the originals back."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def replace(self, owner: Any, name: str, new: Any) -> None:
+        """Set `owner.name` to `new`; raises AttributeError when there is nothing of that name to break."""
+        old = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
+        self._undo.append(lambda: setattr(owner, name, old))
+        setattr(owner, name, new)
+
+    def undo(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+@attrs.frozen
+class Mutant:
+    """One broken promise: `change` says in a sentence what the mutant does wrong."""
+
+    name: str
+    obligation: str
+    change: str
+    apply: Callable[[Patch], None]
+
+
+_REGISTRY: dict[str, Mutant] = {}
+
+
+def mutant(name: str, obligation: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a function that applies the mutant; its docstring is the change."""
+
+    def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        _REGISTRY[name] = Mutant(name, obligation, " ".join((apply.__doc__ or "").split()), apply)
+        return apply
+
+    return register
+
+
+def all_mutants() -> Mapping[str, Mutant]:
+    """Every mutant by name."""
+    from conformance.mutants import catalogue  # noqa: F401 - fills the registry; imports the runtime, so only on use
+
+    return _REGISTRY
+
+
+def find(name: str) -> Mutant:
+    """The mutant called `name`; raises `SimkitError` naming the nearest ones."""
+    known = all_mutants()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 3) or sorted(known)
+    raise SimkitError(
+        Problem(
+            "mutant-unknown",
+            f"there is no mutant {name!r}",
+            "--mutant",
+            "one of " + ", ".join(near),
+            "`simkit list --mutants` shows all of them",
+        )
+    )
+
+
+@contextlib.contextmanager
+def applied(name: str | None) -> Iterator[None]:
+    """The runtime broken in one way for the length of the block; None breaks nothing."""
+    patch = Patch()
+    if name is not None:
+        find(name).apply(patch)
+    try:
+        yield
+    finally:
+        patch.undo()

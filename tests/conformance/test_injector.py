@@ -1,0 +1,51 @@
+"""The injector: each interruption strikes once, at its site, and what never struck is named."""
+
+from __future__ import annotations
+
+from conformance.injector import Injector
+from scenarios.interruption import Interruption, Site
+
+KILL = Interruption("kill", Site("barrier", "a", 2, "applied"))
+AGAIN = Interruption("kill", Site("barrier", None, 2, "received"))
+
+
+def test_it_strikes_at_its_site_and_only_once() -> None:
+    """Another request, another barrier or another call are not the site."""
+    injector = Injector([KILL])
+    assert injector.at_barrier("a", 1, "applied") == []
+    assert injector.at_barrier("a", 2, "received") == []
+    assert injector.at_barrier("b", 2, "applied") == []
+    assert injector.at_barrier("a", 2, "applied") == [KILL]
+    assert injector.at_barrier("a", 2, "applied") == []
+    assert injector.idle
+    assert injector.unfired() == ()
+
+
+def test_what_follows_is_armed_only_once_the_target_is_back() -> None:
+    """A second crash in recovery counts requests from the restart, of any call."""
+    both = Interruption("kill", Site("barrier", "a", 1, "applied"), then=AGAIN)
+    injector = Injector([both])
+    assert injector.at_barrier("a", 1, "applied") == [both]
+    assert injector.at_barrier("b", 1, "received") == []
+    assert not injector.idle
+    injector.target_is_back()
+    assert injector.at_barrier("x", 7, "received") == []
+    assert injector.at_barrier("y", 1, "received") == [AGAIN]
+    assert injector.unfired() == ()
+
+
+def test_what_never_struck_is_named() -> None:
+    """Also the follower of something that never struck."""
+    both = Interruption("kill", Site("barrier", "a", 1, "applied"), then=AGAIN)
+    assert Injector([both, KILL]).unfired() == (both, AGAIN, KILL)
+
+
+def test_asks_and_states_are_matched_by_operation() -> None:
+    """A repeated signal of one wait is not the repeated signal of another, nor a kill after the start."""
+    repeat = Interruption("repeat", Site("ack", "w", verb="signal"))
+    kill = Interruption("kill", Site("ack", verb="start"))
+    injector = Injector([repeat, kill])
+    assert injector.at("ack", verb="start", op="w") == []
+    assert injector.at("ack", verb="start") == [kill]
+    assert injector.at("ack", verb="signal", op="v") == []
+    assert injector.at("ack", verb="signal", op="w") == [repeat]
