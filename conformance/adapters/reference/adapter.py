@@ -1,0 +1,109 @@
+"""The reference runtime: a store server as unit `engine`, a worker with the protocol as unit `worker`.
+
+One file for both worlds. As programs (`adapter.py engine`, `adapter.py worker`) they are real processes that talk over
+TCP and standard streams; in the simulated world the two coroutines `run_engine` and `run_worker` are started as simulated
+processes, and the same calls are simulated. Settings come from the environment, and from nowhere else:
+
+- SIMKIT_STATE: the folder of the store; SIMKIT_ENGINE_HOST, SIMKIT_ENGINE_PORT: where the server listens;
+- SIMKIT_SERVICES: `http://host:port`, or `lines://host:port`; SIMKIT_CALL_TIMEOUT_MS: how long a call may take;
+- REFERENCE_LEASE_MS: how long a silent worker keeps its work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import trio
+from simkit_adapter import Indefinite, Refused, serve_streams
+
+from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from reference_runtime.model import Json
+
+MS = 1_000_000
+#: Short, because the kit waits for the answer: it is told "I cannot tell" and asks again.
+PATIENCE = Patience(total_ns=1000 * MS, answer_ns=500 * MS)
+
+
+async def run_engine(env: Mapping[str, str]) -> None:
+    """The store server, until it is killed."""
+    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db")
+    server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
+    await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
+
+
+async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
+    """A worker, and a client that speaks the adapter protocol over `control`, until the kit closes it."""
+    address = _host(env), int(env["SIMKIT_ENGINE_PORT"])
+    tools = connect(env["SIMKIT_SERVICES"], timeout_ns=int(env.get("SIMKIT_CALL_TIMEOUT_MS", "2000")) * MS)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Worker(Client(*address), tools).run)
+        await serve_streams(Verbs(Client(*address, patience=PATIENCE)), _receiver(control), control.send_all)
+        nursery.cancel_scope.cancel()
+
+
+class Verbs:
+    """The protocol's verbs as calls of the runtime's client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def start(self, run: str, plan: Json, key: str) -> None:
+        await _asked(self.client.submit(run, plan))
+
+    async def status(self, run: str) -> Json:
+        status: Json = await _asked(self.client.status(run))
+        return status
+
+    async def signal(self, run: str, name: str, payload: Json, id: str) -> None:
+        await _asked(self.client.signal(run, id, name, payload))
+
+    async def resume(self, run: str) -> None:
+        """Nothing to do: recovery is the runtime's own."""
+
+
+async def _asked(answer: Any) -> Any:
+    try:
+        return await answer
+    except Refusal as no:
+        raise Refused(str(no)) from no
+    except Unreachable as silence:
+        raise Indefinite(str(silence)) from silence
+
+
+def _receiver(control: trio.abc.Stream) -> Callable[[], Awaitable[bytes]]:
+    async def receive_some() -> bytes:
+        return bytes(await control.receive_some())
+
+    return receive_some
+
+
+def _host(env: Mapping[str, str]) -> str:
+    return env.get("SIMKIT_ENGINE_HOST", "127.0.0.1")
+
+
+def _stdio() -> trio.abc.Stream:
+    """The protocol's two ends; what the program prints goes to standard error from now on."""
+    requests, answers = os.dup(0), os.dup(1)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return trio.StapledStream(trio.lowlevel.FdStream(answers), trio.lowlevel.FdStream(requests))
+
+
+async def main(unit: str) -> None:
+    """Run one unit as this process."""
+    if unit == "engine":
+        await run_engine(os.environ)
+    elif unit == "worker":
+        await run_worker(os.environ, _stdio())
+    else:
+        sys.exit(f"unit {unit!r}; there are engine and worker")
+
+
+if __name__ == "__main__":
+    trio.run(main, (sys.argv[1:] or ["worker"])[0])
