@@ -120,9 +120,9 @@ class Store:
 
     def load_case(self, wanted: str) -> Case:
         """Find and read a case. Raises SimkitError when it is not there, truncated, malformed or of another version."""
+        path = self.find_case(wanted)
         from simkit.case import Case
 
-        path = self.find_case(wanted)
         with telling(path):
             return Case.load(path)
 

@@ -177,8 +177,11 @@ def cases(*, common: Common = _PLAIN) -> int:
     """List the saved cases."""
 
     def body(session: Session) -> Done:
-        for event in listing.cases(session.store):
-            session.emit(event)
+        for found in listing.cases(session.store):
+            if isinstance(found, Problem):
+                session.trouble(found)
+            else:
+                session.emit(found)
         return ExitCode.PASSED, ""
 
     return _conduct("cases", common, body, campaign=False)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from conformance.store import Store
 
 
-def cases(store: Store) -> Iterator[e.Listed | e.Trouble]:
-    """Every saved case; one that cannot be read is trouble, and the others are listed all the same."""
+def cases(store: Store) -> Iterator[e.Listed | Problem]:
+    """Every saved case; one that cannot be read comes as its problem, and the others are listed all the same."""
     for path, case in store.list_cases():
         if isinstance(case, Problem):
-            yield e.Trouble(case)
+            yield case
             continue
         expect = " ".join(str(case.expect[key]) for key in ("obligation", "anomaly") if case.expect.get(key))
         fields = {

@@ -86,8 +86,15 @@ class Session:
         try:
             self.journal.append(event)
         except SimkitError as error:
-            self.journal = None
+            self.close_journal()
             self.trouble(error.problem)
+
+    def close_journal(self) -> None:
+        """Close the journal, if there is one still."""
+        journal, self.journal = self.journal, None
+        if journal is not None:
+            with suppress(SimkitError):  # what it could not write was told when it was appended
+                journal.close()
 
     def trouble(self, problem: Problem) -> None:
         """Tell a problem and let it count for the exit code."""
@@ -109,9 +116,7 @@ def conduct(session: Session, body: Callable[[Session], Done], *, campaign: bool
         return int(ExitCode.PASSED)
     finally:
         session.reporter.close()
-        if session.journal is not None:
-            with suppress(SimkitError):
-                session.journal.close()
+        session.close_journal()
 
 
 def _open_journal(session: Session) -> None:

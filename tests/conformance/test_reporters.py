@@ -1,0 +1,287 @@
+"""Reports: wording under snapshot, replay lines whole and last, colours and progress only where they belong."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from conformance import events as e
+from conformance import reporters
+from conformance.failure import Origin, replay_line
+from conformance.reporters import github, plain, spacetime
+from conformance.reporters.progress import Lines, Live, shower
+from conformance.tally import Tally
+from scenarios import history as h
+from simkit.errors import ExitCode
+from tests.report_samples import VIOLATION, every_event, history, verdicts, violation
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CI", "TERM", "COLUMNS", "COLORTERM", "GITHUB_STEP_SUMMARY", "TTY_COMPATIBLE")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def reported(kind: reporters.Format, events: tuple[e.Event, ...], out: io.StringIO | None = None) -> tuple[str, str]:
+    """Standard output and standard error of a report of `events`."""
+    out, err = out or io.StringIO(), io.StringIO()
+    reporter = reporters.make(kind, out, err)
+    for event in events:
+        reporter.show(event)
+    reporter.close()
+    return out.getvalue(), err.getvalue()
+
+
+def untimed(text: str) -> str:
+    """Progress lines without their clock."""
+    return re.sub(r"\[ +\d+ s\]", "[ s]", text)
+
+
+@pytest.mark.parametrize("kind", reporters.FORMATS)
+def test_a_whole_campaign_as_every_format_tells_it(kind: reporters.Format, snapshot: Any) -> None:
+    """What users read is the wording of the snapshot, on standard output and on standard error."""
+    out, err = reported(kind, every_event())
+    assert f"{out}\n---- standard error\n{untimed(err)}" == snapshot
+
+
+@pytest.mark.parametrize("kind", ["pretty", "plain"])
+def test_a_failure_ends_in_two_whole_replay_lines(kind: reporters.Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal and long the line, both can be copied as they stand and are last."""
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = ("simkit replay 0123456789ab", "simkit replay -t naive --scenario " + "x" * 200)
+    found = violation(replay_case=lines[0], replay_seed=lines[1])
+    out, _ = reported(kind, (found,))
+    assert tuple(out.rstrip("\n").split("\n")[-2:]) == lines
+
+
+def test_a_narrow_terminal_gets_a_list_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes too narrow to read become one line a row."""
+    monkeypatch.setenv("COLUMNS", "50")
+    out, _ = reported("pretty", (violation(),))
+    assert "> 120.000 ms  reader" in out
+
+
+def test_one_finding_is_told_once_and_counted() -> None:
+    """A thousand failures of one kind are one block and a count."""
+    events = (e.CampaignBegan("naive", "run", "simulated"), *(violation(seed=n) for n in range(1000)))
+    out, _ = reported("plain", (*events, e.CampaignEnded({}, 1, 1, ExitCode.VIOLATION)))
+    assert out.count("FAIL DUR-3") == 1
+    assert "DUR-3 recomputed: 999 more times" in out
+
+
+def test_json_is_one_event_a_line_without_progress() -> None:
+    """Standard output of the JSON format is data only: each line an event, in order."""
+    out, err = reported("json", every_event())
+    said = [e.from_json(json.loads(line)) for line in out.splitlines()]
+    assert said == [event for event in every_event() if not isinstance(event, e.Progress | e.Installing)]
+    assert "making an environment" in err
+
+
+@pytest.mark.parametrize(
+    ("variables", "terminal", "coloured"),
+    [
+        ({}, False, False),
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+        ({"TERM": "dumb"}, True, False),
+    ],
+)
+def test_colours_follow_terminal_and_variables(
+    variables: dict[str, str], terminal: bool, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NO_COLOR and FORCE_COLOR are respected, and without either a terminal decides."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    out, _ = reported("pretty", (violation(),), Terminal() if terminal else io.StringIO())
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", out)) == coloured
+
+
+def test_colour_carries_nothing_alone() -> None:
+    """Without colours the report says the same words."""
+    coloured, _ = reported("pretty", every_event(), Terminal())
+    bare, _ = reported("pretty", every_event())
+    assert ESCAPE.sub("", coloured).split() == bare.split()
+
+
+def test_progress_is_a_line_every_ten_seconds_off_terminals() -> None:
+    """A log gets a line every ten seconds, installations tell every step."""
+    now = [0.0]
+    out = io.StringIO()
+    lines = Lines(out, clock=lambda: now[0])
+    lines.show(e.CampaignBegan("naive", "run", "simulated"))
+    for second in range(25):
+        now[0] = float(second)
+        lines.show(e.Progress(second, 25, "chain"))
+    lines.show(e.Installing("pip"))
+    assert out.getvalue() == "[   10 s] 10/25 runs · chain\n[   20 s] 20/25 runs · chain\n[   24 s] pip\n"
+
+
+def test_progress_is_live_on_a_terminal_and_makes_room() -> None:
+    """A terminal shows a bar, which is gone before anything else is printed."""
+    stream = Terminal()
+    live = shower(stream, {"TERM": "xterm"})
+    assert isinstance(live, Live)
+    live.show(e.Progress(3, 10, "chain"))
+    assert "3/10" in stream.getvalue()
+    live.pause()
+    live.pause()
+    assert stream.getvalue().endswith(("\x1b[2K", "\x1b[?25h", "\r"))
+
+
+@pytest.mark.parametrize("variables", [{"CI": "true", "TERM": "xterm"}, {"TERM": "dumb"}])
+def test_progress_is_lines_in_ci(variables: dict[str, str]) -> None:
+    """CI systems and dumb terminals get lines even where a terminal is pretended."""
+    assert isinstance(shower(Terminal(), variables), Lines)
+
+
+def test_annotations_escape_what_github_would_read() -> None:
+    """Percent, line ends, and in titles colons and commas, are escaped by GitHub's rules."""
+    event = attrs.evolve(violation(), anomaly="a:b,c", sentence="100%\r\nsure", table=())
+    command = github.annotation(event)
+    assert command is not None
+    assert command.startswith("::error title=DUR-3 accepted result is reused · a%3Ab%2Cc::100%25%0D%0Asure%0A")
+    assert "\n" not in command
+
+
+def test_annotations_are_bounded_with_a_notice() -> None:
+    """What exceeds GitHub's own limit is announced, not silently lost."""
+    found = tuple(violation(obligation=f"DUR-{n}") for n in range(14))
+    out, _ = reported("github", found)
+    assert out.count("::error ") == github.ANNOTATIONS_MAX
+    assert out.count("::notice::more findings") == 1
+
+
+def test_the_step_summary_is_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Any) -> None:
+    """The summary has the verdict table and the replay lines; it is appended, as GitHub asks."""
+    path = tmp_path / "summary.md"
+    path.write_text("earlier\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    reported("github", every_event())
+    assert path.read_text() == snapshot
+
+
+def test_a_summary_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing folder costs the summary, nothing else."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "summary.md"))
+    out, err = reported("github", every_event())
+    assert "error[file-unusable]" in err
+    assert "exit 1" in out
+
+
+def test_the_table_keeps_evidence_and_counts_what_it_leaves_out() -> None:
+    """However tight the limit, the proof is there, in order, and gaps are counted."""
+    rows = spacetime.rows(history(), VIOLATION.evidence, limit=4)
+    assert [row.index for row in rows if row.evidence] == [6, 26]
+    shown = [row.index for row in rows if row.index is not None]
+    assert shown == sorted(shown)
+    assert len(shown) == 4
+    skipped = sum(int(row.text.split()[1]) for row in rows if row.index is None)
+    assert skipped + len(shown) == len(history().events)
+
+
+def test_the_table_shows_no_idle_polls() -> None:
+    """Statuses that prove nothing are left out even when there is room."""
+    assert not [row for row in spacetime.rows(history(), VIOLATION.evidence, limit=99) if "status" in row.text]
+    assert [row for row in spacetime.rows(history(), (10,), limit=99) if "status" in row.text]
+
+
+def test_more_proof_than_rows_is_all_shown() -> None:
+    """The limit bounds context, never evidence."""
+    rows = spacetime.rows(history(), range(30), limit=4)
+    assert sum(row.evidence for row in rows) == len(history().events)
+
+
+def test_why_places_the_fault_between_the_proofs() -> None:
+    """The reason names the fault and the events on both sides of it."""
+    assert spacetime.why(history(), VIOLATION.evidence) == (
+        "kill@buy#1.received struck after [ledger: buy received from worker 1, key r:buy]"
+        " and before [reader: quote received from worker 2]"
+    )
+
+
+def test_why_says_when_no_fault_was_needed() -> None:
+    """A violation in an undisturbed run is not blamed on a fault."""
+    calm = attrs.evolve(history(), events=tuple(x for x in history().events if not isinstance(x, h.Fired)))
+    assert spacetime.why(calm, (3,)) == "no fault was needed: reader: quote received from worker 1"
+
+
+def test_evidence_out_of_range_and_empty_histories_are_survived() -> None:
+    """A report never fails on what a judge handed it."""
+    empty = attrs.evolve(history(), events=())
+    assert spacetime.rows(empty, (3,)) == ()
+    assert spacetime.why(empty, (3,)) == "no fault was needed"
+    assert not any(row.evidence for row in spacetime.rows(history(), (999, -5)))
+
+
+def test_lanes_read_from_kit_to_services() -> None:
+    """The kit stands left, then the processes, then the services."""
+    rows = spacetime.rows(history(), VIOLATION.evidence)
+    assert spacetime.lanes(rows) == ("kit", "worker 1", "worker 2", "reader", "ledger")
+
+
+@pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (
+            Origin("naive", "process", "chain/kill@b#1.applied"),
+            "simkit replay -t naive --scenario 'chain/kill@b#1.applied'",
+        ),
+        (
+            Origin("langgraph", "process", "tour/undisturbed", configuration="exit"),
+            "simkit replay -t langgraph --config exit --scenario tour/undisturbed",
+        ),
+        (
+            Origin("reference", "simulated", "seed/7", seed=7, mutant="timer-in-memory"),
+            "simkit run -t reference --mutant timer-in-memory --seeds 7",
+        ),
+    ],
+)
+def test_replay_lines_are_whole_shell_lines(origin: Origin, line: str) -> None:
+    """Everything a run needs is on its replay line, quoted for a shell."""
+    assert replay_line(origin) == line
+
+
+def test_a_table_without_verdicts_is_not_printed_and_one_with_is_printed_once() -> None:
+    """`run` shows verdicts at its end, `certify` with its certificate, and neither twice."""
+    ended = e.CampaignEnded({}, 1, 1, ExitCode.PASSED)
+    certified = e.Certified("toy", "ab")
+    assert "obligation  " not in reported("plain", (ended,))[0]
+    assert reported("plain", (*verdicts(), ended))[0].count("obligation  ") == 1
+    assert reported("plain", (*verdicts(), certified, ended))[0].count("obligation  ") == 1
+
+
+def test_a_tally_counts_claimed_apart_from_observed() -> None:
+    """What is not claimed never counts as a violation."""
+    tally = Tally()
+    for event in every_event():
+        tally.add(event)
+    assert tally.counts()["violations"] == 2
+    assert tally.counts()["observations"] == 1
+    assert tally.broken() == ("DUR-3 recomputed",)
+
+
+def test_plain_columns_align() -> None:
+    """Every cell of a column begins in the same place."""
+    tally = Tally(verdicts=list(verdicts()))
+    head, *rows = plain.table(tally)
+    at = head.index("verdict")
+    assert all(row[at - 1] == " " and row[at] != " " for row in rows)
