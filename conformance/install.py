@@ -1,0 +1,272 @@
+"""Environments of targets: one virtual environment per adapter, version and requirements, made on first use and kept.
+
+`ensure(target, progress)` returns the interpreter to run the adapter with. Environments lie in the user's cache folder
+(`SIMKIT_CACHE`, else `XDG_CACHE_HOME/simkit`, else `~/.cache/simkit`) and are used again without any network. A folder
+counts as an environment once its marker is there, which is written last; one without it was cut short and is made anew.
+A lock file keeps two of us from making the same one. The marker records every version that was resolved.
+
+Made with uv when it is on PATH, else with `venv` and pip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from conformance.targets import Target
+
+MARKER = "simkit-environment.json"
+INSTALL_S_MAX = 20 * 60
+LOCK_POLL_S = 0.2
+_TAIL_LINES = 12
+_NETWORK = (
+    "temporary failure in name resolution",
+    "failed to establish a new connection",
+    "newconnectionerror",
+    "failed to resolve",
+    "network is unreachable",
+    "connection refused",
+    "connecttimeout",
+    "read timed out",
+    "proxyerror",
+    "error sending request",
+    "dns error",
+    "max retries exceeded",
+)
+_NO_VERSION = ("no matching distribution found", "no version of", "not found in the package registry")
+_FULL = ("no space left on device", "disk quota exceeded")
+
+
+@attrs.frozen
+class Installed:
+    """An environment that is ready."""
+
+    python: str
+    packages: tuple[str, ...]  # `name==version`, every one of them; empty when nothing was installed
+    folder: Path | None  # None: the kit's own interpreter
+    fresh: bool  # made just now
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where environments are kept."""
+    if own := environ.get("SIMKIT_CACHE"):
+        return Path(own)
+    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simkit"
+
+
+def ensure(target: Target, progress: Callable[[str], None] | None = None, *, cache: Path | None = None) -> Installed:
+    """The environment of `target`, made now if need be; blocks meanwhile, and tells `progress` what it is doing.
+
+    Raises `SimkitError`: `install-no-network`, `install-no-version`, `install-failed`, `cache-full`, `cache-unusable`.
+    """
+    progress = progress or _silent
+    if not target.requirements:
+        return Installed(sys.executable, (), None, fresh=False)
+    folder = (cache or cache_folder()) / "environments" / _folder_name(target)
+    if (ready := _ready(folder)) is not None:
+        return ready
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder.with_suffix(".lock"), progress):
+            return _ready(folder) or _make(target, folder, progress)
+    except OSError as error:
+        raise _cache_problem(error, folder) from error
+
+
+def _silent(text: str) -> None:
+    """Tell nobody."""
+
+
+def _folder_name(target: Target) -> str:
+    """Distinct for everything that decides what gets installed."""
+    parts = [sys.version, sysconfig.get_platform(), *target.requirements]
+    if target.lock is not None:
+        parts.append(target.lock.read_text(encoding="utf-8"))
+    digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+    return f"{target.name}-{target.version}-{digest}"
+
+
+def _ready(folder: Path) -> Installed | None:
+    """What is there already, if it is whole: marker present, interpreter not gone with the Python it came from."""
+    python = folder / "bin" / "python"
+    try:
+        packages = json.loads((folder / MARKER).read_text(encoding="utf-8"))["packages"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Installed(str(python), tuple(packages), folder, fresh=False) if python.exists() else None
+
+
+@contextlib.contextmanager
+def _locked(path: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock file; the system lets go of it however this process ends."""
+    with path.open("w") as file:
+        told, end = False, time.monotonic() + INSTALL_S_MAX
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise
+            if not told:
+                progress("another simkit is making this environment; waiting for it")
+                told = True
+            time.sleep(LOCK_POLL_S)
+        yield
+
+
+def _make(target: Target, folder: Path, progress: Callable[[str], None]) -> Installed:
+    if folder.exists():
+        progress(f"an environment in {folder} was left half made; making it anew")
+        shutil.rmtree(folder)
+    progress(f"installing {' '.join(target.requirements)} into {folder}")
+    python = str(folder / "bin" / "python")
+    wanted = ["--requirement", str(target.lock)] if target.lock is not None else list(target.requirements)
+    try:
+        for command in _commands(folder, python, wanted):
+            _run(command, target, progress)
+        packages = _freeze(python, target)
+        marker = {"packages": packages, "requirements": target.requirements, "python": sys.version.split()[0]}
+        (folder / MARKER).write_text(json.dumps(marker, indent=1) + "\n", encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    progress(f"installed {target.name} {target.version}: {len(packages)} packages")
+    return Installed(python, packages, folder, fresh=True)
+
+
+def _commands(folder: Path, python: str, wanted: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    if uv := shutil.which("uv"):
+        return (
+            (uv, "venv", "--quiet", "--python", sys.executable, str(folder)),
+            (uv, "pip", "install", "--compile-bytecode", "--python", python, *wanted),
+        )
+    pip = (python, "-m", "pip", "--disable-pip-version-check", "--no-input")
+    return (
+        (sys.executable, "-m", "venv", str(folder)),
+        (*pip, "install", "--retries", "2", "--progress-bar", "off", *wanted),
+    )
+
+
+def _freeze(python: str, target: Target) -> tuple[str, ...]:
+    uv = shutil.which("uv")
+    command = (uv, "pip", "freeze", "--python", python) if uv else (python, "-m", "pip", "freeze")
+    lines = _run(command, target, _silent)
+    return tuple(sorted(line for line in lines if "==" in line and not line.startswith(("#", "WARNING"))))
+
+
+def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]) -> list[str]:
+    """Run one command to its end, line by line; its output, or a `SimkitError` that says what went wrong."""
+    environ = {
+        name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    }
+    lines: list[str] = []
+    process = subprocess.Popen(  # noqa: S603 - every word of it is ours or the manifest's
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    watchdog = threading.Timer(INSTALL_S_MAX, process.kill)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if line.startswith(("Collecting", "Downloading", "Installing", "Resolved", "Prepared", " Downloading")):
+                progress(line.strip())
+        process.wait()
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    if process.returncode != 0:
+        raise SimkitError(_diagnose(command, lines, target))
+    return lines
+
+
+# -- what can go wrong ------------------------------------------------------------------------------------------------
+
+
+def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> Problem:
+    """What an installer's last words mean."""
+    text = "\n".join(lines).lower()
+    wanted = " ".join(target.requirements)
+    tail = "\n".join(f"    | {line}" for line in lines[-_TAIL_LINES:])
+    if any(sign in text for sign in _FULL):
+        return _full(f"installing {wanted}")
+    if any(sign in text for sign in _NETWORK):
+        return Problem(
+            "install-no-network",
+            f"cannot install {wanted}: no package registry answers\n{tail}",
+            f"first use of {target.title}",
+            "a network connection, once; afterwards the environment is used again without one",
+            "connect and run the same command again, or point pip at a registry you can reach (PIP_INDEX_URL, UV_INDEX_URL)",
+            ExitCode.TARGET,
+        )
+    if any(sign in text for sign in _NO_VERSION):
+        return Problem(
+            "install-no-version",
+            f"cannot install {wanted}: the package registry has no such release\n{tail}",
+            f"-t {target.text}",
+            f"a released version, e.g. {target.manifest.harness.name}=={target.manifest.harness.version}",
+            "",
+            ExitCode.USAGE,
+        )
+    hint = "run the command by hand to see all of its output"
+    if "ensurepip" in text:
+        hint = "this Python comes without venv: install the system's python3-venv package, or uv"
+    what = f"cannot install {wanted}: {Path(command[0]).name} failed\n{tail}"
+    return Problem("install-failed", what, " ".join(command), "an exit code of 0", hint, ExitCode.TARGET)
+
+
+def _full(doing: str) -> Problem:
+    return Problem(
+        "cache-full",
+        f"no space left while {doing}",
+        str(cache_folder()),
+        "room for a virtual environment, up to a few hundred megabytes",
+        "free some space, or choose another place with SIMKIT_CACHE=DIR; what was half made is gone again",
+        ExitCode.TARGET,
+    )
+
+
+def _cache_problem(error: OSError, folder: Path) -> SimkitError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return SimkitError(_full(f"making {folder}"))
+    return SimkitError(
+        Problem(
+            "cache-unusable",
+            f"cannot make an environment: {error.strerror or error}",
+            str(error.filename or folder),
+            "a folder this user may create files in",
+            "change its permissions, or choose another place with SIMKIT_CACHE=DIR",
+            ExitCode.TARGET,
+        )
+    )

@@ -1,0 +1,178 @@
+"""Targets: what `-t` may name, made into a checked value.
+
+    reference                     an adapter that comes with simkit, at the version its manifest names
+    dbos==3.4.0                   the same at another released version
+    path/to/adapter.toml          an adapter of your own, or the folder that holds its manifest
+
+`parse` reads one and chooses the configuration; `Target` says how its processes are started and what is claimed of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from conformance.manifest import FILE, Manifest, Unit, load, nearest
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.manifest import Claim
+
+ADAPTERS = Path(__file__).parent / "adapters"
+HELPER = Path(__file__).parent / "helper"
+_PARTS = re.compile(r"(?P<name>[A-Za-z0-9_.-]+?)(==(?P<version>[A-Za-z0-9_.+!-]+))?")
+
+
+@attrs.frozen
+class Target:
+    """One configuration of one version of a harness, and the adapter that leads to it."""
+
+    text: str  # as the user named it
+    folder: Path
+    manifest: Manifest
+    version: str
+    configuration: str
+
+    @property
+    def name(self) -> str:
+        return self.manifest.harness.name
+
+    @property
+    def title(self) -> str:
+        """For people: `dbos 3.4.0 (default)`."""
+        return f"{self.name} {self.version} ({self.configuration})"
+
+    @property
+    def claims(self) -> Mapping[str, Claim]:
+        return self.manifest.claims_of(self.configuration)
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What pip is asked for; empty when the adapter needs nothing beyond the kit's own interpreter."""
+        return tuple(one.replace("{version}", self.version) for one in self.manifest.install.pip)
+
+    @property
+    def lock(self) -> Path | None:
+        """Every version pinned, if the adapter has such a file for this version: `requirements-<version>.txt`."""
+        path = self.folder / f"requirements-{self.version}.txt"
+        return path if path.is_file() else None
+
+    def command(self, unit: str, python: str = sys.executable) -> tuple[str, ...]:
+        """The command of a unit, to be run in `folder`."""
+        return tuple(word.replace("{python}", python) for word in self.manifest.units[unit].command)
+
+    def environment(self, unit: str) -> Mapping[str, str]:
+        """What a unit finds in its environment beside what the world adds (state folder, services)."""
+        return {
+            **self.manifest.configurations[self.configuration].env,
+            **self.manifest.units[unit].env,
+            "PYTHONPATH": str(HELPER),
+            "SIMKIT_CONFIGURATION": self.configuration,
+            "SIMKIT_CALL_TIMEOUT_MS": str(self.manifest.limits.call_timeout_ms),
+        }
+
+    def describe(self) -> Mapping[str, Any]:
+        """The target as a case and a certificate record it."""
+        harness, limits = self.manifest.harness, attrs.asdict(self.manifest.limits)
+        return {
+            "target": self.text,
+            "name": harness.name,
+            "version": self.version,
+            "configuration": self.configuration,
+            "storage": harness.storage,
+            "recovery": harness.recovery,
+            "early_signal": harness.early_signal,
+            "limits": limits,
+            "settings": dict(self.manifest.settings),
+        }
+
+
+def shipped(adapters: Path = ADAPTERS) -> tuple[str, ...]:
+    """The adapters that come with simkit, by name."""
+    return tuple(sorted(path.parent.name for path in adapters.glob(f"*/{FILE}")))
+
+
+def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPTERS) -> Target:
+    """Read a target. Raises `SimkitError` when there is no such adapter, or its manifest, version or configuration is off."""
+    if ":" in text and not Path(text).exists():
+        raise _unsupported(text)
+    found = _shipped(text, adapters)
+    if found is None and not _looks_like_path(text):
+        raise _not_found(text, text.partition("==")[0], adapters)
+    folder, version = found or (_folder(Path(text), text, adapters), None)
+    path = Path(text) if found is None and Path(text).is_file() else folder / FILE
+    manifest = load(path)
+    if version is not None and not any("{version}" in one for one in manifest.install.pip):
+        expected = f"-t {text.partition('==')[0]}"
+        raise _usage("target-version", f"{folder.name} has no released versions to choose from", f"-t {text}", expected)
+    return Target(
+        text, folder, manifest, version or manifest.harness.version, _configuration(manifest, configuration, path)
+    )
+
+
+def unit_of(target: Target, name: str) -> Unit:
+    """The unit of that name."""
+    return target.manifest.units[name]
+
+
+def _shipped(text: str, adapters: Path) -> tuple[Path, str | None] | None:
+    parts = _PARTS.fullmatch(text)
+    if parts is None or not (adapters / parts["name"] / FILE).is_file():
+        return None
+    return adapters / parts["name"], parts["version"]
+
+
+def _looks_like_path(text: str) -> bool:
+    return "/" in text or text.endswith(".toml") or (Path(text) / FILE).is_file()
+
+
+def _folder(path: Path, text: str, adapters: Path) -> Path:
+    """The folder of the adapter at `path`, which names its manifest or the folder itself."""
+    if path.is_file():
+        return path.parent.resolve()
+    if (path / FILE).is_file():
+        return path.resolve()
+    raise _not_found(text, path.stem, adapters)
+
+
+def _configuration(manifest: Manifest, wanted: str | None, path: Path) -> str:
+    chosen = wanted or manifest.harness.configuration
+    if chosen in manifest.configurations:
+        return chosen
+    known = ", ".join(manifest.configurations)
+    what = f"{manifest.harness.name} has no configuration {chosen!r}{nearest(chosen, manifest.configurations)}"
+    raise _usage("configuration-unknown", what, f"{path}: [configurations]", f"one of {known}")
+
+
+def _not_found(text: str, name: str, adapters: Path) -> SimkitError:
+    path = Path(text)
+    where = path.absolute() if _looks_like_path(text) else f"-t {text}"
+    beside = path.parent.glob("**/adapter.toml") if _looks_like_path(text) and path.parent.is_dir() else ()
+    near = [str(one) for one, _ in zip(sorted(beside), range(3), strict=False)]
+    hint = (
+        f"manifests near there: {', '.join(near)}" if near else "`simkit list --adapters` shows those that come with it"
+    )
+    what = f"there is no adapter {text!r}{nearest(name, shipped(adapters))}"
+    return _usage("adapter-not-found", what, str(where), "the name of an adapter, or the path of an adapter.toml", hint)
+
+
+def _unsupported(text: str) -> SimkitError:
+    kind = text.partition(":")[0]
+    if kind == "py":
+        what = "an adapter inside simkit's own process (py:…) cannot be killed, so nothing could be found out about it"
+        hint = (
+            "put it into a program of its own with `simkit_adapter.serve(Adapter())` and a manifest: docs/adapters.md"
+        )
+    else:
+        what, hint = f"{kind} has no variants to choose from by a colon", "configurations are chosen with --config"
+    return _usage("target-unsupported", what, f"-t {text}", "name, name==version, or path/to/adapter.toml", hint)
+
+
+def _usage(code: str, what: str, where: str, expected: str, hint: str = "") -> SimkitError:
+    return SimkitError(Problem(code, what, where, expected, hint, ExitCode.USAGE))
