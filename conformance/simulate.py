@@ -1,0 +1,181 @@
+"""One simulated run of an adapter: from a seed or a case to a history, with everything needed to do it again.
+
+A seed's scenario, the network's and disk's behaviour and the schedule are all drawn from one tape; a case holds what was
+drawn, and a replay reads it back instead of drawing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import attrs
+import trio
+
+import simkit
+from conformance.driver import Observation, observe
+from conformance.mutants import applied
+from conformance.subject import subject_of
+from conformance.worlds.simulated import AdapterModule, SimulatedWorld
+from scenarios import catalogue
+from scenarios.interruption import Interruption, Scenario
+from scenarios.plan import Plan
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.manifest import Manifest
+    from conformance.targets import Target
+
+RUN = "run-1"
+#: Virtual time between two looks at the status; short against every sleep and lease.
+POLL_NS = 20_000_000
+LIMITS = simkit.Limits(steps=400_000, time_ns=600 * 1_000_000_000)
+
+Kernel = Literal["fast", "fallback"]
+
+
+@attrs.frozen
+class Simulated:
+    """What one simulated run gave."""
+
+    scenario: Scenario
+    observation: Observation
+    outcome: simkit.Outcome[Observation] = attrs.field(repr=False)
+
+
+@functools.cache
+def load_module(path: Path) -> AdapterModule:
+    """The adapter's own file, for running inside this process. Raises `SimkitError` when it cannot be simulated."""
+    helper = str(Path(__file__).parent / "helper")
+    if helper not in sys.path:
+        sys.path.insert(0, helper)
+    spec = importlib.util.spec_from_file_location(f"simkit_adapter_{path.parent.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return cast("AdapterModule", module)
+
+
+def can_be_simulated(target: Target) -> bool:
+    """Whether the adapter's file offers the two entry points of the simulated world."""
+    path = target.folder / "adapter.py"
+    return path.is_file() and "async def run_worker(" in path.read_text(encoding="utf-8")
+
+
+def simulate(
+    target: Target,
+    seed: int,
+    *,
+    scenario: Scenario | None = None,
+    mutant: str | None = None,
+    kernel: Kernel = "fast",
+    extra: tuple[Interruption, ...] = (),
+) -> Simulated:
+    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top."""
+    tape = simkit.Tape.from_seed(seed)
+    if scenario is None:
+        scenario = draw(target.manifest, tape, seed)
+    if extra:
+        scenario = attrs.evolve(scenario, interruptions=(*scenario.interruptions, *extra))
+    strategy = simkit.RandomWalk(tape.stream("schedule"))
+    return _simulate(target, tape, strategy, scenario, mutant, kernel)
+
+
+def simulate_again(
+    target: Target,
+    scenario: Mapping[str, Any],
+    *,
+    departures: Any,
+    schedule: Any,
+    seed: int,
+    mutant: str | None,
+    kernel: Kernel = "fast",
+) -> Simulated:
+    """Run what a case holds. Raises `simkit.ReplayDivergedError` where the run takes another way."""
+    tape = simkit.Tape.from_departures(departures, entropy=seed)
+    strategy = simkit.ReplaySchedule(schedule)
+    return _simulate(target, tape, strategy, scenario_from_json(scenario), mutant, kernel)
+
+
+def draw(manifest: Manifest, tape: simkit.Tape, seed: int) -> Scenario:
+    """The scenario of a seed."""
+    stream = tape.stream("scenario")
+    units = tuple(name for name, unit in manifest.units.items() if unit.killable)
+    return catalogue.drawn(stream.choose, manifest.operations.supported, seed, units=units, simulated=True)
+
+
+def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "plan": scenario.plan.to_json(),
+        "interruptions": [one.to_json() for one in scenario.interruptions],
+    }
+
+
+def scenario_from_json(data: Mapping[str, Any]) -> Scenario:
+    """Read a scenario; raises `SimkitError` naming the field that is off."""
+    try:
+        interruptions = tuple(Interruption.from_json(one) for one in data["interruptions"])
+        return Scenario(data["name"], Plan.from_json(data["plan"]), interruptions)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SimkitError(
+            Problem(
+                "scenario-malformed",
+                f"the scenario of this case cannot be read: {type(error).__name__}: {error}",
+                "scenario",
+                "name, plan and interruptions as simkit writes them",
+                "the case was changed by hand or comes from another version; run its seed again",
+            )
+        ) from error
+
+
+def _simulate(
+    target: Target,
+    tape: simkit.Tape,
+    strategy: simkit.Strategy,
+    scenario: Scenario,
+    mutant: str | None,
+    kernel: Kernel,
+) -> Simulated:
+    manifest = target.manifest
+    module = load_module(target.folder / "adapter.py")
+    subject = attrs.evolve(
+        (subject := subject_of(manifest)), bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS)
+    )
+    environment = {
+        **manifest.configurations[target.configuration].env,
+        "SIMKIT_CONFIGURATION": target.configuration,
+        "SIMKIT_CALL_TIMEOUT_MS": str(manifest.limits.call_timeout_ms),
+    }
+
+    async def main(world: simkit.World) -> Observation:
+        async with trio.open_nursery() as nursery:
+            simulated = SimulatedWorld(world, module, environment, nursery)
+            seen = await observe(simulated, subject, scenario, RUN)
+            nursery.cancel_scope.cancel()
+        return seen
+
+    with applied(mutant):
+        outcome = simkit.run(main, tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS)
+    return Simulated(scenario, _observed(outcome, scenario), outcome)
+
+
+def _observed(outcome: simkit.Outcome[Observation], scenario: Scenario) -> Observation:
+    if outcome.bound is not None:
+        raise SimkitError(
+            Problem(
+                "simulation-bound",
+                f"the run met its bound on {outcome.bound} after {outcome.steps} steps",
+                scenario.name,
+                f"at most {LIMITS.steps} steps and {LIMITS.time_ns // 10**9} simulated seconds",
+                "something runs away: trace the seed and look at its last events",
+                ExitCode.INCONCLUSIVE,
+            )
+        )
+    return outcome.unwrap()

@@ -1,0 +1,138 @@
+"""The simulated world: the adapter's own file runs as simulated processes on simulated hosts, under `simkit.run`.
+
+Every unit has a host of its own, so that power can fail for one of them; a worker started while another of its kind is
+paused gets a second host. The kit stands on the outside: it serves the hosted world as JSON lines, one port per worker
+incarnation, and the control channels are simulated TCP streams too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import trio
+
+from conformance.control import ControlChannel
+from simkit.services.lines import serve_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    import simkit
+    from simkit.process import Process
+    from simkit.services import Gate, Outside
+
+#: Ports of the outside and of the engine; incarnation numbers are added to the first two.
+SERVICES_PORT = 20_000
+CONTROL_PORT = 40_000
+ENGINE_PORT = 7_000
+BOOT_S = 30
+
+
+class AdapterModule(Protocol):
+    """What an adapter's file must offer to run in simulation."""
+
+    run_engine: Callable[[Mapping[str, str]], Awaitable[Any]]
+    run_worker: Callable[[Mapping[str, str], trio.abc.Stream], Awaitable[Any]]
+
+
+@attrs.define(eq=False)
+class SimulatedUnit:
+    """One unit as a simulated process."""
+
+    name: str
+    incarnation: int
+    process: Process
+    control: ControlChannel | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.process.alive
+
+    async def kill(self, *, power: bool) -> None:
+        """At this very instant; does not yield."""
+        if power:
+            self.process.host.power_loss()
+        else:
+            self.process.kill()
+        if self.process.alive:
+            raise RuntimeError(f"{self.process.label} survived its kill")
+
+    async def pause(self) -> None:
+        self.process.pause()
+
+    async def resume(self) -> None:
+        self.process.resume()
+
+    def last_words(self) -> str:
+        return str(self.process.status or "")
+
+
+class SimulatedWorld:
+    """Hosts, services and control channels of one simulated run."""
+
+    def __init__(
+        self, world: simkit.World, adapter: AdapterModule, environment: Mapping[str, str], nursery: trio.Nursery
+    ) -> None:
+        self._world = world
+        self._adapter = adapter
+        self._environment = environment
+        self._nursery = nursery
+        self._nonces = world.tape.stream("nonces")
+        self._outside: Outside | None = None
+        self._gate: Gate | None = None
+
+    def now_ns(self) -> int:
+        return self._world.now_ns
+
+    def nonce(self) -> str:
+        return self._nonces.randbytes("nonce", 6).hex()
+
+    async def sleep_ns(self, ns: int) -> None:
+        await self._world.sleep_ns(ns)
+
+    def open(self, outside: Outside, gate: Gate) -> None:
+        self._outside, self._gate = outside, gate
+
+    def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
+        self._world.host(unit).at_boundary(nth, strike)
+
+    async def launch(self, unit: str, incarnation: int) -> SimulatedUnit:
+        host = self._world.host(unit)
+        if any(process.alive for process in host.processes):
+            host = self._world.host(f"{unit}{incarnation}")
+        environment = {
+            **self._environment,
+            "SIMKIT_STATE": "/state",
+            "SIMKIT_ENGINE_HOST": "engine",
+            "SIMKIT_ENGINE_PORT": str(ENGINE_PORT),
+            "SIMKIT_SERVICES": f"lines://outside:{SERVICES_PORT + incarnation}",
+        }
+        if unit == "engine":
+            return SimulatedUnit(unit, incarnation, host.start(self._adapter.run_engine, environment, name=unit))
+        return await self._launch_worker(unit, incarnation, host, environment)
+
+    async def _launch_worker(
+        self, unit: str, incarnation: int, host: simkit.Host, environment: Mapping[str, str]
+    ) -> SimulatedUnit:
+        await self._nursery.start(self._serve, incarnation)
+        connected: list[trio.SocketStream] = []
+        (listener,) = await trio.open_tcp_listeners(CONTROL_PORT + incarnation, host="outside")
+        process = host.start(self._work, environment, CONTROL_PORT + incarnation, name=unit)
+        with trio.move_on_after(BOOT_S):
+            connected.append(await listener.accept())
+        await listener.aclose()
+        if not connected:
+            return SimulatedUnit(unit, incarnation, process)
+        return SimulatedUnit(unit, incarnation, process, ControlChannel(connected[0], connected[0]))
+
+    async def _work(self, environment: Mapping[str, str], port: int) -> None:
+        control = await trio.open_tcp_stream("outside", port)
+        await self._adapter.run_worker(environment, control)
+
+    async def _serve(self, incarnation: int, task_status: trio.TaskStatus[Any]) -> None:
+        assert self._outside is not None
+        assert self._gate is not None
+        listeners = await trio.open_tcp_listeners(SERVICES_PORT + incarnation, host="outside")
+        task_status.started()
+        await serve_lines(listeners, self._outside, incarnation, self._gate)
