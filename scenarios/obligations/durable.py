@@ -1,0 +1,352 @@
+"""DUR-1 2 3 5 6: what was acknowledged or accepted stays so, is used and not redone, and the work gets to its end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from scenarios.history import ACCEPTED, TERMINAL, History, Replied
+from scenarios.index import Facts, look
+from scenarios.lineage import fork
+from scenarios.obligations.registry import obligation
+from scenarios.observed import Request, Seen
+from scenarios.verdict import Finding, Violation
+
+
+@obligation(
+    "DUR-1",
+    kind="safety",
+    profile="Durable",
+    promise="A task whose start was acknowledged is still there, under the same id, after any later crash.",
+    tested_by="kill or power loss right after the acknowledgement, and at any time later",
+    anomaly="amnesia",
+    minimum=3,
+    causes=(
+        "the start is acknowledged before the transaction that records it has committed",
+        "the database does not sync its log (journal off, synchronous off), or a new file's directory entry was never synced",
+        "recovery lists only the tasks of its own worker name, and skips the rest for ever",
+    ),
+    learnt_from=("F02", "F34", "F39"),
+)
+def acknowledged_task_survives(history: History) -> Finding:
+    facts = look(history)
+    start = facts.start_ok()
+    if start is None or start.answered_at is None:
+        return Finding()
+    ok = start.answered_at
+    tested = [death for death in facts.deaths if death > ok and facts.seen_after(death)]
+    for seen in facts.seen_after(ok):
+        if seen.status.state == "unknown" and facts.death_between(ok, seen.asked):
+            death = max(at for at in facts.deaths if at < seen.asked)
+            sentence = (
+                f"The start of run {history.run!r} was acknowledged, then a process died; a status asked after that "
+                "says that there is no such run."
+            )
+            return Finding(len(tested), (Violation("amnesia", sentence, (ok, death, seen.asked, seen.answered)),))
+    return Finding(len(tested))
+
+
+@obligation(
+    "DUR-2",
+    kind="safety",
+    profile="Durable",
+    promise="A result is shown as accepted only once it is durable: what was shown once never vanishes, never changes, "
+    "and is an answer that somebody really gave.",
+    tested_by="kill around the commit of a result, with statuses asked before and after",
+    anomaly=("false certainty", "torn view"),
+    minimum=3,
+    causes=(
+        "status is read from memory that runs ahead of the database",
+        "the result row and the operation's state are written in two transactions",
+        "a checkpoint is written by a background thread that the status does not wait for",
+    ),
+    learnt_from=("F09", "F10", "F42"),
+)
+def shown_result_is_durable(history: History) -> Finding:
+    facts = look(history)
+    tested = [
+        death
+        for death in facts.deaths
+        if any(not request.event.lookup and request.at < death for request in facts.requests)
+        and any(seen.accepted() for seen in facts.seen_after(death))
+    ]
+    return Finding(len(tested), tuple(_firsts((*_taken_back(facts), *_made_up(facts)))))
+
+
+def _taken_back(facts: Facts) -> Iterator[Violation]:
+    """Results shown once and gone, or other, in a status asked later."""
+    first: dict[str, tuple[Seen, str | None]] = {}
+    for seen in facts.statuses:
+        for op, (before, nonce) in first.items():
+            if before.answered < seen.asked and (violation := _contradiction(facts, op, before, nonce, seen)):
+                yield violation
+        for op, shown in seen.accepted().items():
+            known = first.get(op)
+            if known is None or (known[1] is None and shown is not None):
+                first[op] = (seen, shown)
+
+
+def _contradiction(facts: Facts, op: str, before: Seen, nonce: str | None, now: Seen) -> Violation | None:
+    evidence = (before.answered, now.asked, now.answered)
+    if (how := _is_gone(facts, op, before, now)) is not None:
+        sentence = f"{op!r} was shown as accepted; a status asked later {how}."
+        return Violation("false certainty", sentence, evidence, op)
+    shown = now.accepted().get(op)
+    if nonce is not None and shown is not None and shown != nonce:
+        sentence = f"{op!r} was shown as accepted with answer {nonce}; a status asked later shows {shown} in its place."
+        return Violation("torn view", sentence, evidence, op)
+    return None
+
+
+def _is_gone(facts: Facts, op: str, before: Seen, now: Seen) -> str | None:
+    """How a status fails to show what an earlier one showed as accepted; None when it does not fail."""
+    if now.status.state == "unknown":
+        return "knows no such run"
+    if before.status.state == "done" and now.status.state != "done":
+        return f"says that the run, shown done before, is {now.status.state}"
+    if op in (now.status.result or {}):
+        return None
+    listed = now.operation(op)
+    if listed is not None:
+        return None if listed.state in ACCEPTED else f"says that it is {listed.state}"
+    closed = now.status.state in TERMINAL and now.status.state != "done"
+    if facts.history.declared.shows_operations and now.status.operations and not closed:
+        return "no longer lists it"
+    return None
+
+
+def _made_up(facts: Facts) -> Iterator[Violation]:
+    """Results shown as accepted that nobody had given by then: no service's answer and no signal has that nonce."""
+    given: dict[str, int] = {}
+    for index, event in enumerate(facts.history.events):
+        if isinstance(event, Replied) and event.delivery == "sent" and event.nonce is not None:
+            given.setdefault(event.nonce, index)
+    for signal in facts.signals:
+        if signal.nonce is not None:
+            given[signal.nonce] = min(given.get(signal.nonce, signal.asked_at), signal.asked_at)
+    for seen in facts.statuses:
+        for op, nonce in seen.accepted().items():
+            known = op in facts.ancestors and nonce is not None
+            if known and nonce is not None and given.get(nonce, seen.answered) >= seen.answered:
+                sentence = f"{op!r} is shown as accepted with answer {nonce}, which nobody had been given by then."
+                yield Violation("false certainty", sentence, (seen.asked, seen.answered), op)
+
+
+def _firsts(violations: tuple[Violation, ...]) -> Iterator[Violation]:
+    """The first violation of each operation: later ones only repeat it."""
+    found: dict[str | None, Violation] = {}
+    for violation in violations:
+        found.setdefault(violation.operation, violation)
+    yield from found.values()
+
+
+@obligation(
+    "DUR-3",
+    kind="safety",
+    profile="Durable",
+    promise="An accepted result is reused and never worked out again, and everything downstream carries that one result.",
+    tested_by="kill after an acceptance, with services that answer differently every time",
+    anomaly=("amnesia", "forked lineage"),
+    minimum=3,
+    causes=(
+        "results are kept in memory or written only when the whole run ends",
+        "a step's result is committed after the next step was dispatched",
+        "recovery restarts the flow, or a whole group of parallel steps, instead of its unfinished parts",
+    ),
+    learnt_from=("F08", "F09", "F12", "F56"),
+)
+def accepted_result_is_reused(history: History) -> Finding:
+    facts = look(history)
+    tested = [
+        death
+        for death in facts.deaths
+        if any(facts.accepted_at.get(op, death) < death for op in facts.calls)
+        and any(up > death for up in facts.started.values())
+    ]
+    again = (violation for op in facts.calls if (violation := _recomputed(facts, op)))
+    forked = (violation for op in facts.ancestors if (violation := _forked(facts, op)))
+    return Finding(len(tested), (*again, *forked))
+
+
+def _recomputed(facts: Facts, op: str) -> Violation | None:
+    """A request for `op` that certainly left its worker after `op` was accepted.
+
+    Certain when the worker came up after that, or when nothing whatever could have made it repeat an answered request
+    that was still under way.
+    """
+    known = facts.accepted_at.get(op)
+    if known is None:
+        return None
+    needless = {later.at for _, later in facts.unexplained(op)}
+    for request in facts.dispatches(op):
+        born = facts.started.get(request.event.incarnation, -1)
+        if request.at > known and not facts.late(request) and (born > known or request.at in needless):
+            sentence = f"{op!r} had been accepted, yet worker {request.event.incarnation} worked it again."
+            born_at = (born,) if born > known else ()
+            return Violation("amnesia", sentence, (known, *born_at, request.at), op)
+    return None
+
+
+def _forked(facts: Facts, op: str) -> Violation | None:
+    if (split := fork(facts, op)) is None:
+        return None
+    one, other = split
+    sentence = (
+        f"Two answers of {op!r} were used: {one.nonce} was {one.where} first, then {other.nonce} was {other.where}."
+    )
+    return Violation("forked lineage", sentence, (one.at, other.at), op)
+
+
+@obligation(
+    "DUR-5",
+    kind="safety",
+    profile="Durable",
+    promise="Submitting the same task again, because the acknowledgement was lost or several submit at once, makes no second "
+    "task: all callers get the one answer.",
+    tested_by="acknowledgement of the start thrown away and start asked again; start repeated while running and at the end",
+    anomaly=("duplicate effect", "torn view"),
+    minimum=1,
+    causes=(
+        "the task id is checked and inserted in two statements",
+        "the id is made by the server, so that a repeated submission is a new task",
+        "a repeated submission re-enters the run without asking whether somebody is at it already",
+    ),
+    learnt_from=("F15", "F22", "F48"),
+)
+def same_task_submitted_again_is_one_task(history: History) -> Finding:
+    facts = look(history)
+    starts = facts.asked("start")
+    repeats = [start for start in starts[1:] if start.outcome == "ok"]
+    if len(starts) < 2:
+        return Finding()
+    second = starts[1].at
+    found = (
+        *_answers_disagree(facts),
+        *_results_differ(facts, second),
+        *_attempts_differ(facts, second),
+        *_second_work(facts, second),
+    )
+    return Finding(len(repeats), found)
+
+
+def _answers_disagree(facts: Facts) -> Iterator[Violation]:
+    """A start refused after an earlier one was acknowledged, with nothing in between to excuse it."""
+    ok = facts.start_ok()
+    if ok is None or ok.answered_at is None:
+        return
+    for start in facts.asked("start"):
+        refused = start.at > ok.answered_at and start.outcome == "error" and start.answered_at is not None
+        if refused and start.answered_at is not None and not facts.halted(ok.at, start.answered_at):
+            sentence = (
+                f"The start of run {facts.history.run!r} was acknowledged, and the same start asked again was refused."
+            )
+            yield Violation("torn view", sentence, (ok.at, ok.answered_at, start.at, start.answered_at))
+            return
+
+
+def _results_differ(facts: Facts, second: int) -> Iterator[Violation]:
+    done = [seen for seen in facts.statuses if seen.status.state == "done" and seen.status.result is not None]
+    for seen in done[1:]:
+        if seen.answered > second and _differs(done[0].status.result, seen.status.result):
+            sentence = (
+                f"Run {facts.history.run!r} was started twice with one id and was shown with two different results."
+            )
+            yield Violation("duplicate effect", sentence, (second, done[0].answered, seen.answered))
+            return
+
+
+def _differs(one: Mapping[str, str] | None, other: Mapping[str, str] | None) -> bool:
+    return dict(one or {}) != dict(other or {})
+
+
+def _attempts_differ(facts: Facts, second: int) -> Iterator[Violation]:
+    if not facts.history.declared.shows_attempts:
+        return
+    shown = [seen for seen in facts.statuses if seen.status.attempt is not None]
+    for before, after in itertools.pairwise(shown):
+        if after.answered < second or before.status.attempt == after.status.attempt:
+            continue
+        if not facts.death_between(before.asked, after.answered) and not _pursued_anew(facts, after.answered):
+            sentence = (
+                f"Run {facts.history.run!r} was started twice with one id; its attempt was {before.status.attempt} and "
+                f"became {after.status.attempt}."
+            )
+            yield Violation("duplicate effect", sentence, (before.answered, second, after.answered))
+            return
+
+
+def _pursued_anew(facts: Facts, index: int) -> bool:
+    """Had the run ended without success before `index`? Then a new pursuit, with a new attempt id, is right."""
+    return any(
+        seen.answered < index and seen.status.state in TERMINAL and seen.status.state != "done"
+        for seen in facts.statuses
+    )
+
+
+def _second_work(facts: Facts, since: int) -> Iterator[Violation]:
+    """Answered requests repeated for no reason after event `since`."""
+    for op in facts.calls:
+        pair = next(((one, two) for one, two in facts.unexplained(op) if two.at > since), None)
+        if pair:
+            yield _worked_twice(facts, since, *pair)
+
+
+def _worked_twice(facts: Facts, since: int, one: Request, two: Request) -> Violation:
+    sentence = (
+        f"Run {facts.history.run!r} was started again with the same id, and {one.op!r} was worked a second time though its "
+        "first request was answered and nothing had gone wrong."
+    )
+    return Violation("duplicate effect", sentence, (since, one.at, two.at), one.op)
+
+
+@obligation(
+    "DUR-6",
+    kind="liveness",
+    profile="Durable",
+    promise="Accepted work that can go on reaches an end once faults have stopped, storage is back and a worker is up.",
+    tested_by="every interruption, followed by quiet",
+    anomaly="stuck",
+    minimum=3,
+    causes=(
+        "recovery runs once at boot and gives up on its first error",
+        "a claim or lease of the dead worker is never taken over",
+        "a state that nothing sweeps: claimed but not queued, recorded but not journalled",
+    ),
+    learnt_from=("F02", "F06", "F18", "F43", "F54"),
+)
+def work_reaches_an_end(history: History) -> Finding:
+    facts = look(history)
+    reason = facts.closed_as()
+    if reason is None or facts.quiet is None or facts.closed is None or not _was_accepted(facts):
+        return Finding()
+    exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
+    if reason != "bound":
+        return Finding(exercised, slow=reason == "slow")
+    if _lacks_signal(facts):
+        return Finding()
+    last = facts.last_seen()
+    state = last.status.state if last else "never shown"
+    sentence = (
+        f"Faults had stopped and a worker was up, but run {history.run!r} had not ended after four times the bound; it was "
+        f"last {state}."
+    )
+    evidence = (facts.quiet, *((last.answered,) if last else ()), facts.closed)
+    return Finding(exercised, (Violation("stuck", sentence, evidence),))
+
+
+def _was_accepted(facts: Facts) -> bool:
+    shown = any(seen.status.state != "unknown" for seen in facts.statuses)
+    return facts.start_ok() is not None or shown or bool(facts.requests)
+
+
+def _lacks_signal(facts: Facts) -> bool:
+    """Has the run come to a wait for which no signal was ever acknowledged, as far as the outside can tell?"""
+    waits = facts.history.plan.waits()
+    sent = [signal.name for signal in facts.signals if signal.ok_at is not None]
+    named = [wait.signal for wait in waits]
+    return any(sent.count(wait.signal) < named.count(wait.signal) and _may_have_begun(facts, wait.id) for wait in waits)
+
+
+def _may_have_begun(facts: Facts, leaf: str) -> bool:
+    end = len(facts.history.events)
+    return all(facts.answered_before(op, end) for op in facts.ancestors[leaf] if op in facts.calls)

@@ -1,0 +1,210 @@
+"""EFF-1 2 3 11 12: every intended effect lands once, under one key with one meaning, and none comes from nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scenarios.history import History
+from scenarios.index import Facts, look
+from scenarios.obligations.operations import is_settled
+from scenarios.obligations.registry import obligation
+from scenarios.observed import Request, Seen
+from scenarios.verdict import Finding, Violation
+
+
+@obligation(
+    "EFF-1",
+    kind="safety",
+    profile="Effects",
+    promise="Behind a receiver that honours keys, each intended effect lands exactly once.",
+    tested_by="kill at every barrier, and replies lost, at keyed services",
+    anomaly="duplicate effect",
+    minimum=3,
+    causes=(
+        "no key is sent with the call",
+        "the key is made anew for every try or by every worker",
+        "a result is accepted too late, so that the call is made again after its key has been forgotten",
+    ),
+    learnt_from=("F14", "F54"),
+)
+def keyed_effect_lands_once(history: History) -> Finding:
+    facts = look(history)
+    exercised = 0
+    found: list[Violation] = []
+    for call in facts.of("keyed"):
+        dispatches = facts.dispatches(call.id)
+        exercised += sum(facts.uncertain(request) for request in dispatches)
+        effects = [request.applied_at for request in dispatches if request.applied_at is not None]
+        if len(effects) > 1:
+            keys = {request.event.key for request in dispatches}
+            without = " without a key" if None in keys else ""
+            sentence = (
+                f"{call.id!r} was asked of {call.service}, which honours keys, {len(dispatches)} times{without}, and took "
+                f"effect {len(effects)} times."
+            )
+            found.append(Violation("duplicate effect", sentence, tuple(effects), call.id))
+    return Finding(exercised, tuple(found))
+
+
+@obligation(
+    "EFF-2",
+    kind="safety",
+    profile="Effects",
+    promise="One operation keeps one key over every try and every worker; no two operations share one, and no new key is made "
+    "to get past an unclear answer.",
+    tested_by="kill at every barrier, and replies lost, at keyed services",
+    anomaly="key drift",
+    minimum=3,
+    causes=(
+        "the key is drawn at random for each try, or contains the number of the try",
+        "the key contains the id of the worker or of the process",
+        "the key is a digest of the parameters, which two operations can share",
+    ),
+    learnt_from=("F31", "F54"),
+)
+def one_operation_one_key(history: History) -> Finding:
+    facts = look(history)
+    exercised = 0
+    found: list[Violation] = []
+    owners: dict[tuple[str, str], Request] = {}
+    for call in facts.of("keyed"):
+        keyed = [request for request in facts.dispatches(call.id) if request.event.key is not None]
+        exercised += max(len(keyed) - 1, 0)
+        found.extend(_drifted(call.id, keyed))
+        found.extend(_shared(owners, keyed))
+    return Finding(exercised, tuple(found))
+
+
+def _drifted(op: str, keyed: list[Request]) -> Iterator[Violation]:
+    other = next((request for request in keyed if request.event.key != keyed[0].event.key), None)
+    if other is not None:
+        sentence = f"{op!r} was sent with key {keyed[0].event.key} and later with key {other.event.key}."
+        yield Violation("key drift", sentence, (keyed[0].at, other.at), op)
+
+
+def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Iterator[Violation]:
+    for request in keyed:
+        owner = owners.setdefault((request.event.service, request.event.key or ""), request)
+        if owner.op != request.op:
+            sentence = f"{owner.op!r} and {request.op!r} were both sent with key {request.event.key}."
+            yield Violation("key drift", sentence, (owner.at, request.at), request.op)
+            return
+
+
+@obligation(
+    "EFF-3",
+    kind="safety",
+    profile="Effects",
+    promise="One key is never sent with two different sets of parameters.",
+    tested_by="kill at every barrier, with operations that hand on what earlier ones answered",
+    anomaly="key drift",
+    minimum=3,
+    causes=(
+        "parameters are worked out again after a crash instead of recorded with the intent",
+        "an earlier result was recomputed and came out different, while the key stayed",
+        "two operations share one key",
+    ),
+    learnt_from=("F44", "F55"),
+)
+def one_key_one_meaning(history: History) -> Finding:
+    facts = look(history)
+    first: dict[tuple[str, str], Request] = {}
+    exercised = 0
+    found: dict[tuple[str, str], Violation] = {}
+    for request in facts.requests:
+        name = (request.event.service, request.event.key or "")
+        if request.event.key is None or request.event.lookup:
+            continue
+        owner = first.setdefault(name, request)
+        exercised += owner is not request
+        if owner.event.params != request.event.params and name not in found:
+            sentence = (
+                f"Key {request.event.key} was sent for {owner.op!r} with one set of parameters and for {request.op!r} "
+                "with another."
+            )
+            found[name] = Violation("key drift", sentence, (owner.at, request.at), request.op)
+    return Finding(exercised, tuple(found.values()))
+
+
+@obligation(
+    "EFF-11",
+    kind="safety",
+    profile="Effects",
+    promise="When a run is reported done, every effect it planned has been applied.",
+    tested_by="every interruption in a run that ends done",
+    anomaly="lost effect",
+    minimum=3,
+    causes=(
+        "an intent that was recorded but never dispatched counts as done after recovery",
+        "a lost reply is taken for a success",
+        "the end of the run is inferred from an empty queue",
+    ),
+    learnt_from=("F12", "F13", "F23"),
+)
+def done_means_every_effect(history: History) -> Finding:
+    facts = look(history)
+    done = next((seen for seen in facts.statuses if seen.status.state == "done"), None)
+    if done is None:
+        return Finding()
+    exercised = 1 if any(at < done.answered for at in facts.troubles) else 0
+    found = [
+        Violation(
+            "lost effect",
+            f"Run {history.run!r} was shown done, but {call.id!r} had never taken effect at {call.service}.",
+            (*(request.at for request in facts.dispatches(call.id) if request.at < done.answered), done.answered),
+            call.id,
+        )
+        for call in facts.calls.values()
+        if is_settled(done, call.id) and not _applied_before(facts, call.id, done.answered)
+    ]
+    return Finding(exercised, tuple(found))
+
+
+def _applied_before(facts: Facts, op: str, index: int) -> bool:
+    return any(
+        request.applied_at is not None and request.applied_at < index for request in facts.requests if request.op == op
+    )
+
+
+@obligation(
+    "EFF-12",
+    kind="safety",
+    profile="Effects",
+    promise="No effect without a durable intent: once a request has gone out, the harness never again says that the operation "
+    "is only planned or that the run is unknown.",
+    tested_by="kill and power loss between the intent and the effect",
+    anomaly="phantom effect",
+    minimum=3,
+    causes=(
+        "the intent is written after the call, or in memory only",
+        "the intent is written but not synced before the request leaves",
+        "recovery puts an operation that was under way back among those not begun",
+    ),
+    learnt_from=("F18", "F56"),
+)
+def no_effect_without_intent(history: History) -> Finding:
+    facts = look(history)
+    dispatched = [request for request in facts.requests if not request.event.lookup]
+    tested = [
+        death for death in facts.deaths if any(request.at < death for request in dispatched) and facts.seen_after(death)
+    ]
+    found: dict[str, Violation] = {}
+    for seen in facts.statuses:
+        for request in dispatched:
+            if request.at < seen.asked and (violation := _phantom(request, seen)):
+                found.setdefault(request.op, violation)
+    return Finding(len(tested), tuple(found.values()))
+
+
+def _phantom(request: Request, seen: Seen) -> Violation | None:
+    evidence = (request.at, seen.asked, seen.answered)
+    if seen.status.state == "unknown":
+        sentence = f"{request.op!r} had been asked of {request.event.service}; a status asked later knows no such run."
+        return Violation("phantom effect", sentence, evidence, request.op)
+    shown = seen.operation(request.op)
+    if shown is not None and shown.state == "planned" and not request.idle:
+        sentence = (
+            f"{request.op!r} had been asked of {request.event.service}; a status asked later says it is only planned."
+        )
+        return Violation("phantom effect", sentence, evidence, request.op)
+    return None

@@ -1,0 +1,223 @@
+"""EFF-4 5 6 8: what a harness may do, and say, about a call whose outcome it does not know."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from scenarios.history import TERMINAL, History
+from scenarios.index import Facts, look
+from scenarios.obligations.registry import obligation
+from scenarios.observed import Request, Seen
+from scenarios.plan import Call
+from scenarios.verdict import Finding, Violation
+
+#: After this many deaths a harness may well give a run up as one that kills its workers.
+_ESCALATION_DEATHS = 3
+
+
+def _repeats(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
+    """A request whose outcome its harness could not know, and the next one that a worker in its right sent.
+
+    Repeats of an operation known to be accepted are left out: they are another promise's affair.
+    """
+    timely = [request for request in facts.dispatches(op) if not facts.late(request)]
+    for earlier, later in itertools.pairwise(timely):
+        if facts.uncertain(earlier, later.at) and facts.accepted_at.get(op, later.at) >= later.at:
+            yield earlier, later
+
+
+@obligation(
+    "EFF-4",
+    kind="safety",
+    profile="Effects",
+    promise="Where a receiver can be asked what became of a request, an unknown outcome is looked up before the request is "
+    "repeated.",
+    tested_by="kill after dispatch and replies lost at a receiver that can be looked up",
+    anomaly="duplicate effect",
+    minimum=2,
+    causes=(
+        "an unknown outcome is retried like a failure",
+        "recovery dispatches again what has an intent and no result, without asking",
+        "the lookup's own failure is taken for 'nothing found'",
+    ),
+    learnt_from=("F04", "F14", "F54"),
+)
+def unknown_is_looked_up_before_repeat(history: History) -> Finding:
+    facts = look(history)
+    exercised = 0
+    found: list[Violation] = []
+    for call in facts.of("lookup"):
+        exercised += sum(facts.uncertain(request) for request in facts.dispatches(call.id))
+        blind = next((pair for pair in _repeats(facts, call.id) if not _cleared(facts, *pair)), None)
+        if blind is not None:
+            earlier, later = blind
+            sentence = (
+                f"The outcome of {call.id!r} at {call.service} was unknown, and worker {later.event.incarnation} repeated it "
+                "though no lookup had said that there was nothing."
+            )
+            found.append(Violation("duplicate effect", sentence, (earlier.at, later.at), call.id))
+    return Finding(exercised, tuple(found))
+
+
+def _cleared(facts: Facts, earlier: Request, later: Request) -> bool:
+    """Did a lookup between the two say that the receiver knows of nothing?"""
+    return any(
+        lookup.reply is not None
+        and lookup.replied_at is not None
+        and earlier.at < lookup.at
+        and lookup.replied_at < later.at
+        and (lookup.reply.kind, lookup.reply.delivery) == ("missing", "sent")
+        for lookup in facts.lookups(later.op)
+    )
+
+
+@obligation(
+    "EFF-5",
+    kind="safety",
+    profile="Effects",
+    promise="Where a request can be neither looked up nor safely repeated, an unknown outcome is not repeated: it stays "
+    "unresolved, and visibly so.",
+    tested_by="kill after dispatch and replies lost at a receiver that is blind",
+    anomaly=("duplicate effect", "false certainty"),
+    minimum=2,
+    causes=(
+        "every call is retried by default",
+        "recovery reruns a step that has no recorded result, whatever it does",
+        "there is no state for 'nobody knows', so that one of the others has to do",
+    ),
+    learnt_from=("F14",),
+)
+def blind_unknown_is_not_repeated(history: History) -> Finding:
+    facts = look(history)
+    exercised = 0
+    found: list[Violation] = []
+    for call in facts.of("blind"):
+        exercised += any(facts.uncertain(request) for request in facts.dispatches(call.id))
+        repeat = next(_repeats(facts, call.id), None)
+        if repeat is not None:
+            earlier, later = repeat
+            sentence = (
+                f"The outcome of {call.id!r} at {call.service}, which can be neither looked up nor repeated, was unknown, and "
+                f"worker {later.event.incarnation} sent it again."
+            )
+            found.append(Violation("duplicate effect", sentence, (earlier.at, later.at), call.id))
+        elif hidden := _hidden(facts, call):
+            found.append(hidden)
+    return Finding(exercised, tuple(found))
+
+
+def _hidden(facts: Facts, call: Call) -> Violation | None:
+    """The run ended, nobody was ever told what became of the call, and the status does not say so."""
+    last = facts.last_seen()
+    dispatches = facts.dispatches(call.id)
+    if last is None or not dispatches or not facts.history.declared.shows_operations:
+        return None
+    sent = [request for request in dispatches if request.at < last.asked]
+    if last.status.state not in TERMINAL or not sent or not all(request.unanswered for request in dispatches):
+        return None
+    shown = last.operation(call.id)
+    as_what = f"shows it {shown.state}" if shown else f"does not show it, and says that the run is {last.status.state}"
+    if shown.state in {"succeeded", "failed"} if shown else last.status.state in {"done", "failed"}:
+        sentence = f"Nobody can know what became of {call.id!r} at {call.service}, but the last status {as_what}."
+        return Violation("false certainty", sentence, (sent[-1].at, last.asked, last.answered), call.id)
+    return None
+
+
+@obligation(
+    "EFF-6",
+    kind="liveness",
+    profile="Effects",
+    promise="A read whose outcome is unknown is simply repeated.",
+    tested_by="kill after dispatch and replies lost at a reader",
+    anomaly="stuck",
+    minimum=1,
+    causes=(
+        "every unknown outcome is treated like one of an unrepeatable write",
+        "a lost reply leaves the step claimed for ever",
+    ),
+    learnt_from=("F06", "F18"),
+)
+def unknown_read_is_repeated(history: History) -> Finding:
+    facts = look(history)
+    if facts.closed is None or facts.quiet is None:
+        return Finding()
+    reads = [(call, request) for call in facts.of("read") if (request := _last_unknown(facts, call.id)) is not None]
+    tested = sum(any(facts.uncertain(request) for request in facts.dispatches(call.id)) for call in facts.of("read"))
+    if _other_obstacle(facts):
+        return Finding(tested - len(reads))
+    found = tuple(_left(facts, call, request) for call, request in reads)
+    return Finding(tested, found, slow=tested > 0 and facts.closed_as() == "slow")
+
+
+def _last_unknown(facts: Facts, op: str) -> Request | None:
+    """The last request of a read that was never answered nor accepted; None when the read got its answer."""
+    dispatches = facts.dispatches(op)
+    open_ = bool(dispatches) and op not in facts.accepted_at and all(request.unanswered for request in dispatches)
+    return dispatches[-1] if open_ else None
+
+
+def _other_obstacle(facts: Facts) -> bool:
+    """Did another call end the run, or hold it up: refused, or unknown at a receiver that is no reader?"""
+    reads = {call.id for call in facts.of("read")}
+    return any(request.refused or (request.unanswered and request.op not in reads) for request in facts.requests)
+
+
+def _left(facts: Facts, call: Call, request: Request) -> Violation:
+    tries = len(facts.dispatches(call.id))
+    sentence = (
+        f"The outcome of the read {call.id!r} was unknown, faults had stopped, and it was never read again "
+        f"(after {tries} {'try' if tries == 1 else 'tries'})."
+    )
+    closed = () if facts.closed is None else (facts.closed,)
+    return Violation("stuck", sentence, (request.at, *closed), call.id)
+
+
+@obligation(
+    "EFF-8",
+    kind="safety",
+    profile="Effects",
+    promise="A 5xx, a broken connection, a timeout or a crash after dispatch means unknown, and is never shown as failed.",
+    tested_by="kill after dispatch, replies lost, and receivers that apply and then fail",
+    anomaly="false certainty",
+    minimum=3,
+    causes=(
+        "any exception out of the call is recorded as the step's failure",
+        "retries that have been used up turn unknown into failed",
+        "a worker's death is recorded as failure of what it was doing",
+    ),
+    learnt_from=("F03", "F06", "F19", "F46"),
+)
+def unknown_is_not_failed(history: History) -> Finding:
+    facts = look(history)
+    last = facts.last_seen()
+    dispatched = [request for request in facts.requests if not request.event.lookup]
+    tested = [request for request in dispatched if last and request.at < last.asked and facts.uncertain(request)]
+    found: dict[str, Violation] = {}
+    for seen in facts.statuses:
+        for request in dispatched:
+            if request.at < seen.asked and facts.uncertain(request, seen.answered):
+                violation = _operation_failed(facts, request, seen) or _run_failed(facts, request, seen)
+                if violation:
+                    found.setdefault(request.op, violation)
+    return Finding(len(tested), tuple(found.values()))
+
+
+def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
+    shown = seen.operation(request.op)
+    if shown is None or shown.state != "failed" or facts.refusal_before(seen.answered, request.op):
+        return None
+    sentence = f"{request.op!r} was sent and its outcome was unknown, but it is shown as failed; nobody had refused it."
+    return Violation("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
+
+
+def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
+    if seen.status.state != "failed" or facts.refusal_before(seen.answered):
+        return None
+    if sum(at < seen.answered for at in facts.deaths) >= _ESCALATION_DEATHS:
+        return None
+    sentence = (
+        f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "
+        "failed."
+    )
+    return Violation("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)

@@ -1,0 +1,199 @@
+"""SCH-1 3 4: timers keep their time, repeated deliveries count once, and an early signal does not vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scenarios.history import TERMINAL, Died, History, Paused
+from scenarios.index import Facts, look
+from scenarios.lineage import uses
+from scenarios.obligations.registry import obligation
+from scenarios.obligations.signals import deciding_ask, loss, lost, used_twice, was_early
+from scenarios.observed import Ask
+from scenarios.plan import Sleep
+from scenarios.verdict import Finding, Violation
+
+
+@obligation(
+    "SCH-1",
+    kind="safety",
+    profile="Control",
+    promise="A durable timer fires once and never early, also over restarts.",
+    tested_by="kill and pause while a timer runs",
+    anomaly=("out of order", "duplicate effect"),
+    minimum=1,
+    causes=(
+        "the timer lives in memory and is taken for fired, or forgotten, after a restart",
+        "the remaining time is recorded instead of the moment it ends",
+        "a timer is taken out of its table before what it wakes is recorded",
+    ),
+    learnt_from=("F11", "F28", "F38", "F48"),
+)
+def timer_fires_once_and_never_early(history: History) -> Finding:
+    facts = look(history)
+    sleeps = history.plan.sleeps()
+    tested = [sleep for sleep in sleeps if _slept_through_trouble(facts, sleep)]
+    early = (violation for sleep in sleeps if (violation := _fired_early(facts, sleep)))
+    twice = (violation for sleep in sleeps if (violation := _fired_twice(facts, sleep)))
+    return Finding(len(tested), (*early, *twice))
+
+
+def _begin_ns(facts: Facts, op: str, limit: int) -> int | None:
+    """The earliest moment `op` can have begun, by what was seen before event `limit`; None when no start was asked."""
+    start = next(iter(facts.asked("start")), None)
+    if start is None or start.at >= limit:
+        return None
+    ends = (_end_ns(facts, before, limit) for before in facts.before[op])
+    return max([start.event.at_ns, *(end for end in ends if end is not None)])
+
+
+def _end_ns(facts: Facts, op: str, limit: int) -> int | None:
+    """The earliest moment `op` can have ended, by what was seen before event `limit`; None when nothing tells."""
+    leaf = facts.history.plan.leaf(op)
+    if isinstance(leaf, Sleep):
+        begin = _begin_ns(facts, op, limit)
+        return None if begin is None else begin + leaf.ns - facts.history.declared.timer_grain_ns
+    if op in facts.calls:
+        replies = (one for one in facts.requests if one.op == op and one.settled_before(limit) and one.reply)
+        return min((one.reply.at_ns for one in replies if one.reply), default=None)
+    sent = (
+        signal.asks[0] for signal in facts.signals if leaf is not None and signal.name == getattr(leaf, "signal", None)
+    )
+    return min((ask.event.at_ns for ask in sent if ask.at < limit), default=None)
+
+
+def _firings(facts: Facts, sleep: Sleep) -> Iterator[tuple[int, str]]:
+    """Events that show the timer has fired, with what they show; not in order."""
+    for request in facts.requests:
+        if sleep.id in facts.ancestors[request.op] and not request.event.lookup:
+            yield request.at, f"{request.op!r} was dispatched"
+    for seen in facts.statuses:
+        shown = seen.operation(sleep.id)
+        if seen.status.state == "done" and (shown is None or shown.state == "succeeded"):
+            yield seen.answered, "the run was shown done"
+        elif shown is not None and shown.state == "succeeded":
+            yield seen.answered, "it was shown as ended"
+
+
+def _fired_early(facts: Facts, sleep: Sleep) -> Violation | None:
+    for at, what in sorted(_firings(facts, sleep)):
+        end = _end_ns(facts, sleep.id, at)
+        if end is not None and facts.at_ns(at) < end:
+            early = end - facts.at_ns(at)
+            sentence = f"Timer {sleep.id!r} lasts {sleep.ns} ns, but {what} {early} ns before it can have ended."
+            return Violation("out of order", sentence, (*_causes(facts, sleep, at), at), sleep.id)
+    return None
+
+
+def _causes(facts: Facts, sleep: Sleep, limit: int) -> tuple[int, ...]:
+    """The events from which the timer's time is counted: the start, and the answers of what comes before it."""
+    starts = [ask.at for ask in facts.asked("start")[:1]]
+    before = facts.before[sleep.id]
+    replies = [one.replied_at for one in facts.requests if one.op in before and one.settled_before(limit)]
+    return tuple(at for at in (*starts, *replies[:1]) if at is not None)
+
+
+def _fired_twice(facts: Facts, sleep: Sleep) -> Violation | None:
+    """What follows the timer was dispatched again for no reason; a repeated delivery would be a reason of its own."""
+    if repeated_asks(facts):
+        return None
+    for op in facts.after[sleep.id]:
+        pair = next(iter(facts.unexplained(op)), None) if op in facts.calls else None
+        if pair is not None:
+            sentence = f"Timer {sleep.id!r} fired twice: {op!r} was dispatched, answered, and dispatched again."
+            return Violation("duplicate effect", sentence, (pair[0].at, pair[1].at), sleep.id)
+    return None
+
+
+def _slept_through_trouble(facts: Facts, sleep: Sleep) -> bool:
+    """Was a worker killed or paused while this timer ran, and did the timer fire later?"""
+    fired = min((at for at, _ in _firings(facts, sleep)), default=None)
+    begin = _begin_ns(facts, sleep.id, fired) if fired is not None else None
+    if fired is None or begin is None:
+        return False
+    events = facts.history.events
+    return any(isinstance(events[at], Died | Paused) and facts.at_ns(at) >= begin for at in facts.halts if at < fired)
+
+
+def repeated_asks(facts: Facts) -> tuple[Ask, ...]:
+    """Starts and signals asked again, with the same id, before the run was seen to have ended."""
+    ended = next((seen.answered for seen in facts.statuses if seen.status.state in TERMINAL), len(facts.history.events))
+    starts = facts.asked("start")[1:]
+    signals = (ask for signal in facts.signals for ask in signal.asks[1:])
+    return tuple(sorted((ask for ask in (*starts, *signals) if ask.at < ended), key=lambda ask: ask.at))
+
+
+@obligation(
+    "SCH-3",
+    kind="safety",
+    profile="Control",
+    promise="A delivery that is repeated is accepted once: no operation is worked twice for it.",
+    tested_by="start and signal repeated with the same id while the run is going on",
+    anomaly="duplicate effect",
+    minimum=2,
+    causes=(
+        "a repeated message is not recognised by its id",
+        "the check for a known id and the acceptance are two transactions",
+        "a repeated start puts the run into the queue a second time",
+    ),
+    learnt_from=("F16", "F22", "F48"),
+)
+def repeated_delivery_counts_once(history: History) -> Finding:
+    facts = look(history)
+    repeats = repeated_asks(facts)
+    if not repeats:
+        return Finding()
+    twice = (violation for op in facts.calls if (violation := _worked_again(facts, op, repeats)))
+    signals = [signal for signal in facts.signals if len(signal.asks) > 1]
+    return Finding(len(repeats), (*twice, *used_twice(facts, signals)))
+
+
+def _worked_again(facts: Facts, op: str, repeats: tuple[Ask, ...]) -> Violation | None:
+    for one, two in facts.unexplained(op):
+        cause = next((ask for ask in repeats if ask.at < two.at), None)
+        if cause is not None:
+            sentence = (
+                f"A {cause.event.verb} was delivered twice, and {op!r} was worked a second time though its first request was "
+                "answered and nothing had gone wrong."
+            )
+            return Violation("duplicate effect", sentence, (cause.at, one.at, two.at), op)
+    return None
+
+
+@obligation(
+    "SCH-4",
+    kind="safety",
+    profile="Control",
+    promise="A signal that arrives before its wait begins is kept for it or refused, as declared, and never silently gone.",
+    tested_by="signal sent right after the start, before its wait can have begun; then kill",
+    anomaly=("amnesia", "false certainty"),
+    minimum=1,
+    causes=(
+        "signals go to registered waiters only, and there is none yet",
+        "the wait is registered after the check for what has arrived",
+        "what has arrived early is kept in memory, and a crash empties it",
+    ),
+    learnt_from=("F26", "F35", "F36"),
+)
+def early_signal_is_kept_or_refused(history: History) -> Finding:
+    facts = look(history)
+    early = [
+        signal
+        for signal in facts.signals
+        if was_early(facts, ask := deciding_ask(signal), signal.name) and ask.outcome != "indefinite"
+    ]
+    gone = [
+        loss(facts, suspects, "came before its wait and was acknowledged")
+        for suspects in lost(facts)
+        if all(was_early(facts, deciding_ask(one), one.name) for one in suspects)
+    ]
+    return Finding(len(early), (*gone, *_refused_yet_used(facts)))
+
+
+def _refused_yet_used(facts: Facts) -> Iterator[Violation]:
+    for signal in facts.signals:
+        waits = {wait.id for wait in facts.history.plan.waits() if wait.signal == signal.name}
+        used = next((use for use in uses(facts) if use.op in waits and use.nonce == signal.nonce), None)
+        if signal.refused and used is not None:
+            sentence = f"Signal {signal.id!r} ({signal.name}) was refused every time, but {used.op!r} ended with it."
+            yield Violation("false certainty", sentence, (signal.asked_at, used.at), used.op)

@@ -1,0 +1,138 @@
+"""The verdict rules: what many findings say about one obligation, and many verdicts about a target.
+
+    judge_all(history)   every judge's finding on one history
+    tally(findings)      one obligation's findings over a campaign, added up
+    decide(…)            the verdict of one obligation
+    merge(outcomes)      the worst of several outcomes
+    grant(…)             a profile, whole or not at all
+
+The first rule that applies decides:
+
+    not claimed                              not-claimed, with what was observed all the same
+    kit or adapter broke the protocol        error
+    any safety witness                       fail
+    liveness missed, even at four bounds    fail
+    made it only within four bounds          inconclusive (slow)
+    exercised fewer times than the minimum   inconclusive (unexercised)
+    mutants that this build did not catch    inconclusive (unproven)
+    otherwise                                pass
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import attrs
+
+from scenarios.history import History
+from scenarios.obligations import OBLIGATIONS, Obligation
+from scenarios.requirements import CURRENT, REQUIREMENT_SETS, RequirementSet
+from scenarios.verdict import Finding, Outcome, Verdict
+
+#: Worst first.
+SEVERITY: Final[tuple[Outcome, ...]] = ("error", "fail", "inconclusive", "pass", "not-claimed")
+
+Observed = Literal["held", "violated", "nothing"]
+
+
+def judge_all(history: History) -> dict[str, Finding]:
+    """Every registered judge's finding on one history, in the catalogue's order."""
+    return {id_: obligation.judge(history) for id_, obligation in OBLIGATIONS.items()}
+
+
+@attrs.frozen
+class Tally:
+    """One obligation's findings over a campaign, added up. `anomalies` are named once each, in order of appearance."""
+
+    exercised: int = 0
+    violations: int = 0
+    anomalies: tuple[str, ...] = ()
+    slow: bool = False
+
+    @property
+    def observed(self) -> Observed:
+        if self.violations:
+            return "violated"
+        return "held" if self.exercised else "nothing"
+
+
+def tally(findings: Iterable[Finding]) -> Tally:
+    """Add up the findings of one obligation."""
+    total = Tally()
+    for finding in findings:
+        names = (*total.anomalies, *(violation.anomaly for violation in finding.violations))
+        total = Tally(
+            total.exercised + finding.exercised,
+            total.violations + len(finding.violations),
+            tuple(dict.fromkeys(names)),
+            total.slow or finding.slow,
+        )
+    return total
+
+
+def decide(
+    obligation: Obligation,
+    seen: Tally,
+    *,
+    claimed: bool,
+    minimum: int | None = None,
+    error: str = "",
+    uncaught: Sequence[str] = (),
+) -> Verdict:
+    """The verdict of one obligation.
+
+    `minimum` overrides the obligation's own (a requirement set's demand); `error` says how kit or adapter broke the
+    protocol; `uncaught` names the obligation's mutants that this build's judge did not catch.
+    """
+    least = obligation.minimum if minimum is None else minimum
+    outcome, reason = _outcome(obligation, seen, claimed, least, error, uncaught)
+    return Verdict(obligation.id, outcome, seen.exercised, least, reason, seen.observed, seen.anomalies)
+
+
+def _outcome(
+    obligation: Obligation, seen: Tally, claimed: bool, minimum: int, error: str, uncaught: Sequence[str]
+) -> tuple[Outcome, str]:
+    if not claimed:
+        return "not-claimed", f"observed: {seen.observed}"
+    if error:
+        return "error", error
+    if seen.violations:
+        return "fail", f"{', '.join(seen.anomalies)} ({_times(seen.violations)})"
+    if seen.slow:
+        return "inconclusive", "slow: kept only within four times the bound"
+    if seen.exercised < minimum:
+        return "inconclusive", f"exercised {_times(seen.exercised)} of at least {minimum}: needs {obligation.tested_by}"
+    if uncaught:
+        return "inconclusive", f"unproven check: {', '.join(uncaught)} not caught by this build"
+    return "pass", f"exercised {_times(seen.exercised)}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def merge(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst of several outcomes; `not-claimed` for none, as nothing claimed is nothing shown."""
+    return min(outcomes, key=SEVERITY.index, default="not-claimed")
+
+
+@attrs.frozen
+class Grant:
+    """A profile, granted whole or not at all; `missing` are the required obligations that did not pass."""
+
+    profile: str
+    granted: bool
+    missing: tuple[str, ...] = ()
+
+
+def grant(profile: str, verdicts: Mapping[str, Verdict], demands: RequirementSet = REQUIREMENT_SETS[CURRENT]) -> Grant:
+    """Is `profile` granted? Every MUST the set puts in it has to pass; a profile without any is never granted."""
+    musts = [one.id for one in demands.requirements if one.profile == profile and one.level == "MUST"]
+    missing = tuple(id_ for id_ in musts if id_ not in verdicts or verdicts[id_].outcome != "pass")
+    return Grant(profile, bool(musts) and not missing, missing)
+
+
+def grants(verdicts: Mapping[str, Verdict], demands: RequirementSet = REQUIREMENT_SETS[CURRENT]) -> tuple[Grant, ...]:
+    """Every profile of the set."""
+    return tuple(grant(profile, verdicts, demands) for profile in demands.profiles)
