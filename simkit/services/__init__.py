@@ -21,6 +21,16 @@ from simkit.services.contracts import (
     bad_request,
     load_json,
     parse_request,
+    unreadable,
+)
+from simkit.services.lines import (
+    LineReader,
+    LineTooLongError,
+    ProblemSink,
+    abort,
+    encode,
+    serve_connection,
+    serve_lines,
 )
 from simkit.services.passage import (
     SLOW_NS,
@@ -50,13 +60,21 @@ __all__ = [
     "FaultKind",
     "Gate",
     "Kind",
+    "LineReader",
+    "LineTooLongError",
     "Outside",
+    "ProblemSink",
     "Recorder",
     "Reply",
     "Request",
     "Services",
+    "abort",
     "bad_request",
+    "encode",
     "load_json",
     "open_gate",
     "parse_request",
+    "serve_connection",
+    "serve_lines",
+    "unreadable",
 ]

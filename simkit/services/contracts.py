@@ -30,6 +30,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
+from simkit.errors import ExitCode, Problem
+
 Kind: TypeAlias = Literal["executed", "saved", "found", "missing", "busy", "mismatch", "rejected", "error"]
 
 #: What an entry of a call's script may say. The n-th request of an operation follows the n-th entry, later ones "ok".
@@ -121,6 +123,18 @@ _MISSING: Final = Reply(404, {"error": "missing"}, "missing")
 def bad_request(error: BadRequestError) -> Reply:
     """The answer to a request that could not be read."""
     return Reply(400, {"error": "bad-request", "field": error.field, "message": error.message}, "rejected")
+
+
+def unreadable(error: BadRequestError, where: str) -> Problem:
+    """What to tell of a request that could not be read: the adapter's fault, never the harness's."""
+    return Problem(
+        code="bad-request",
+        what=f"a service was sent a request it cannot read: {error}",
+        where=where,
+        expected=error.message,
+        hint="the adapter's call to the service is wrong; conformance/helper/simkit_adapter.py makes it right",
+        exit_code=ExitCode.TARGET,
+    )
 
 
 @attrs.frozen

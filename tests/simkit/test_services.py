@@ -11,6 +11,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from scenarios import plan
 from simkit.services import (
@@ -76,7 +77,7 @@ class World:
     outside: Outside = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.outside = Outside(counted(), self.facts, lambda: self.now_ns, slow_ns=1_000_000)
+        self.outside = Outside(counted(), self.facts, lambda: self.now_ns)
 
     async def ask(self, request: Request, gate: Gate = open_gate) -> Reply | str | None:
         caller = Caller()
@@ -108,7 +109,7 @@ def replies(*requests: Request, gate: Gate = open_gate) -> list[Reply | str | No
         world = World()
         return [await world.ask(request, gate) for request in requests]
 
-    return trio.run(main)
+    return trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
 def kinds(*requests: Request, gate: Gate = open_gate) -> list[str | None]:
@@ -321,7 +322,8 @@ def test_the_applied_barrier_is_only_for_what_was_executed() -> None:
     """Saved answers and lookups pass from `received` to `replied`; a failure that is saved was executed."""
 
     async def main() -> list[tuple[int, str]]:
-        world, seen = World(), []
+        world = World()
+        seen: list[tuple[int, str]] = []
 
         async def gate(call: int, _request: Request, _nth: int, barrier: Barrier) -> Fault | None:
             seen.append((call, barrier))
