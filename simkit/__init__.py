@@ -1,0 +1,121 @@
+"""simkit: a simulated world in one process, in which plain trio code runs, crashes and recovers, and every run replays.
+
+The map, from the caller's side:
+
+- `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Limits`, `Outcome`
+- `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
+- `process`: killed without unwinding, paused, resumed; `explore`: a crash at every boundary
+- `disk`, `sqlite`, `network`, `services`: what a program finds in the world
+- `guard`: what is not deterministic is virtual or refused
+- `case`: a run as a JSON file that replays; `errors`: what users meet
+
+`_kernel` steps trio's tasks; it alone touches trio's internals. Importing this package loads none of the above.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simkit._kernel.deadlock import DeadlockError as DeadlockError
+    from simkit._kernel.timers import Timer as Timer
+    from simkit.case import Case as Case
+    from simkit.errors import Problem as Problem
+    from simkit.errors import SimkitError as SimkitError
+    from simkit.explore import (
+        CrashPoint as CrashPoint,
+    )
+    from simkit.explore import (
+        crash_everywhere as crash_everywhere,
+    )
+    from simkit.explore import (
+        crash_points as crash_points,
+    )
+    from simkit.guard import RefusedError as RefusedError
+    from simkit.process import (
+        ExitStatus as ExitStatus,
+    )
+    from simkit.process import (
+        Process as Process,
+    )
+    from simkit.process import (
+        ProcessDead as ProcessDead,
+    )
+    from simkit.process import (
+        current_process as current_process,
+    )
+    from simkit.strategy import (
+        Fifo as Fifo,
+    )
+    from simkit.strategy import (
+        RandomWalk as RandomWalk,
+    )
+    from simkit.strategy import (
+        ReplayDivergedError as ReplayDivergedError,
+    )
+    from simkit.strategy import (
+        ReplaySchedule as ReplaySchedule,
+    )
+    from simkit.strategy import (
+        Strategy as Strategy,
+    )
+    from simkit.strategy import (
+        TaskView as TaskView,
+    )
+    from simkit.tape import Stream as Stream
+    from simkit.tape import Tape as Tape
+    from simkit.trace import Trace as Trace
+    from simkit.trace import first_difference as first_difference
+    from simkit.world import Host as Host
+    from simkit.world import Limits as Limits
+    from simkit.world import Outcome as Outcome
+    from simkit.world import World as World
+    from simkit.world import run as run
+
+#: Where each public name lives. Loaded when first asked for, so that `--help` loads neither trio nor SQLite.
+_HOMES = {
+    "DeadlockError": "simkit._kernel.deadlock",
+    "Timer": "simkit._kernel.timers",
+    "Case": "simkit.case",
+    "Problem": "simkit.errors",
+    "SimkitError": "simkit.errors",
+    "CrashPoint": "simkit.explore",
+    "crash_points": "simkit.explore",
+    "crash_everywhere": "simkit.explore",
+    "RefusedError": "simkit.guard",
+    "ExitStatus": "simkit.process",
+    "Process": "simkit.process",
+    "ProcessDead": "simkit.process",
+    "current_process": "simkit.process",
+    "Fifo": "simkit.strategy",
+    "RandomWalk": "simkit.strategy",
+    "ReplayDivergedError": "simkit.strategy",
+    "ReplaySchedule": "simkit.strategy",
+    "Strategy": "simkit.strategy",
+    "TaskView": "simkit.strategy",
+    "Stream": "simkit.tape",
+    "Tape": "simkit.tape",
+    "Trace": "simkit.trace",
+    "first_difference": "simkit.trace",
+    "Host": "simkit.world",
+    "Limits": "simkit.world",
+    "Outcome": "simkit.world",
+    "World": "simkit.world",
+    "run": "simkit.world",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  # the one list
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'simkit' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,186 @@
+"""What a simulated program is refused, told with the line of the program that asked and the simulated way.
+
+Python tells of most of it by audit events. A hook cannot be removed, so it is added at the first guarded run only, and
+does nothing while no guard is on.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import sysconfig
+import types
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from simkit._guard.state import here
+from simkit.errors import ExitCode, Problem, SimkitError
+
+_FILES = (
+    "a real file",
+    "files on the host's simulated disk: `Host.disk`, or SQLite through apsw",
+    "read configuration and code before the simulation starts, and hand it in",
+)
+_SOCKETS = (
+    "a real socket",
+    "trio.open_tcp_stream and trio.serve_tcp, which are simulated",
+    "blocking sockets cannot be simulated; use trio streams",
+)
+_PROCESSES = (
+    "another program or process",
+    "`Host.start`, which runs an async function as a process",
+    "keep the subprocess behind a function that the simulation can replace",
+)
+_THREADS = (
+    "a real thread",
+    "tasks: nursery.start_soon",
+    "what trio.to_thread would do must be async or instant in a simulation",
+)
+_SIGNALS = (
+    "a signal to a real process",
+    "`Process.kill`, `Process.pause` and `Process.resume`",
+    "process ids are simulated",
+)
+_SLEEP = ("a real sleep of the whole interpreter", "`await trio.sleep(…)`", "virtual time passes only while tasks wait")
+_ENVIRONMENT = (
+    "a change of the environment",
+    "arguments to the program",
+    "the environment would leak from one run into the next",
+)
+_SQLITE = (
+    "a real database through the standard library's sqlite3",
+    "apsw.Connection(path), or sqlite3 with ':memory:'",
+    "only apsw's own SQLite has the simulated disk behind it",
+)
+
+_REFUSED: dict[str, tuple[str, str, str]] = {
+    "open": _FILES,
+    **{
+        f"os.{name}": _FILES
+        for name in (
+            *(
+                "remove",
+                "rename",
+                "mkdir",
+                "rmdir",
+                "listdir",
+                "scandir",
+                "link",
+                "symlink",
+                "truncate",
+                "chmod",
+                "chown",
+            ),
+            *("utime", "chdir", "fwalk", "walk", "setxattr", "mkfifo"),
+        )
+    },
+    "tempfile.mkstemp": _FILES,
+    "tempfile.mkdtemp": _FILES,
+    "sqlite3.connect": _SQLITE,
+    "socket.__new__": _SOCKETS,
+    "socket.getaddrinfo": _SOCKETS,
+    "socket.gethostbyname": _SOCKETS,
+    "socket.gethostbyaddr": _SOCKETS,
+    "subprocess.Popen": _PROCESSES,
+    "os.system": _PROCESSES,
+    "os.fork": _PROCESSES,
+    "os.forkpty": _PROCESSES,
+    "os.posix_spawn": _PROCESSES,
+    "os.spawn": _PROCESSES,
+    "os.exec": _PROCESSES,
+    "_thread.start_new_thread": _THREADS,
+    "_thread.start_joinable_thread": _THREADS,
+    "os.kill": _SIGNALS,
+    "os.killpg": _SIGNALS,
+    "signal.pthread_kill": _SIGNALS,
+    "os.putenv": _ENVIRONMENT,
+    "os.unsetenv": _ENVIRONMENT,
+    "time.sleep": _SLEEP,
+}
+#: Reading the program's own text: whoever has one of these on the stack may touch files.
+_READERS = ("importlib", "linecache.py", "zoneinfo", "pkgutil.py", "zipimport")
+_FILE_EVENTS = frozenset(event for event, kind in _REFUSED.items() if kind is _FILES)
+_ARGUMENT_MAX = 80
+
+
+class RefusedError(SimkitError):
+    """The program reached for the real world from inside a simulation."""
+
+
+def refusal(event: str, args: tuple[Any, ...]) -> RefusedError:
+    """The error for `event`; it is noted, so that the run fails even when the program swallows it."""
+    what, expected, hint = _REFUSED[event]
+    shown = next((repr(arg)[:_ARGUMENT_MAX] for arg in args if isinstance(arg, str | bytes | int | float)), "")
+    error = RefusedError(
+        Problem(
+            "refused",
+            f"{what} is no part of a simulation: {event}({shown})",
+            _culprit(inspect.currentframe()),
+            expected,
+            hint,
+            ExitCode.TARGET,
+        )
+    )
+    guard = here()
+    if guard is not None:
+        guard.refusals.append(error)
+    return error
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if event not in _REFUSED:
+        return
+    guard = here()
+    if guard is None or guard.busy or event in guard.permitted:
+        return
+    guard.busy = True  # what the guard itself does is not the program's
+    try:
+        if not _is_harmless(event, args):
+            raise refusal(event, args)
+    finally:
+        guard.busy = False
+
+
+def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
+    if event == "open" and (isinstance(args[0], int) or args[0] == os.devnull):
+        return True  # a descriptor that is open already
+    if event == "sqlite3.connect":
+        return args[0] == ":memory:"
+    return event in _FILE_EVENTS and _reads_the_program(inspect.currentframe())
+
+
+def _reads_the_program(frame: types.FrameType | None) -> bool:
+    while frame is not None:
+        if any(reader in frame.f_code.co_filename for reader in _READERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _culprit(frame: types.FrameType | None) -> str:
+    """The innermost line that is neither the standard library's, trio's nor ours."""
+    found = None
+    while frame is not None:
+        place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+        if not frame.f_code.co_filename.startswith(_infrastructure()):
+            return place
+        found = found or place
+        frame = frame.f_back
+    return found or "unknown"
+
+
+@functools.cache
+def _infrastructure() -> tuple[str, ...]:
+    folders = (Path(__file__).parent.parent, Path(trio.__file__).parent, Path(sysconfig.get_path("stdlib")))
+    return ("<", *(str(folder) + os.sep for folder in folders))
+
+
+@functools.cache
+def install_hook() -> None:
+    """Add the audit hook, once and for good."""
+    _infrastructure()
+    sys.addaudithook(_hook)

@@ -1,0 +1,42 @@
+"""The guard that is on, if any. A stand-in that outlives its run (a module imported inside took it by name) asks here."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+
+import attrs
+
+from simkit.errors import SimkitError
+
+
+@attrs.define
+class Active:
+    """One run's guard."""
+
+    now_ns: Callable[[], int]  # Unix time
+    elapsed_ns: Callable[[], int]  # since the world began
+    pid: Callable[[], int]
+    noise: random.Random
+    thread: int = attrs.field(factory=threading.get_ident)
+    refusals: list[SimkitError] = attrs.field(factory=list)
+    permitted: list[str] = attrs.field(factory=list)
+    busy: bool = False
+
+
+_active: Active | None = None
+
+
+def here() -> Active | None:
+    """The guard of the calling thread; other threads live in the real world."""
+    if _active is not None and _active.thread == threading.get_ident():
+        return _active
+    return None
+
+
+def switch(active: Active | None) -> Active | None:
+    """Set the guard that is on, and return the one that was."""
+    global _active  # there is one interpreter to guard
+    before, _active = _active, active
+    return before

@@ -1,0 +1,215 @@
+"""Stand-ins for the functions of the standard library that read the clock, the process id or the system's randomness.
+
+Each asks whether a guard is on and falls through to the real one when not, so that it does no harm where it stays behind.
+"""
+
+from __future__ import annotations
+
+import datetime as datetime_module
+import functools
+import os
+import random
+import time
+import types
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from simkit._guard import refuse
+from simkit._guard.state import Active, here
+
+_NS = 1_000_000_000
+#: 100 ns ticks between the epoch of version 1 UUIDs (RFC 9562) and that of Unix.
+_UUID_EPOCH_TICKS = 0x01B21DD213814000
+_NODE = 0x020000000001  # a locally administered address
+_real_date = datetime_module.date
+_real_datetime = datetime_module.datetime
+
+
+class _LikeReal(type):
+    """Instances of the real class pass for instances of the stand-in."""
+
+    real: type
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.real) if "real" in vars(cls) else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.real) if "real" in vars(cls) else super().__subclasscheck__(subclass)
+
+
+class SimulatedDatetime(_real_datetime, metaclass=_LikeReal):
+    """`datetime.datetime` with virtual `now`; makes instances of the real class."""
+
+    real = _real_datetime
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _real_datetime.__new__(_real_datetime if cls is SimulatedDatetime else cls, *args, **kwargs)
+
+    @classmethod
+    def now(cls, tz: datetime_module.tzinfo | None = None) -> Any:
+        guard = here()
+        if guard is None:
+            return _real_datetime.now(tz)
+        seconds, rest = divmod(guard.now_ns(), _NS)
+        now = _real_datetime.fromtimestamp(seconds, tz or datetime_module.UTC).replace(microsecond=rest // 1000)
+        return now if tz is not None else now.replace(tzinfo=None)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        return cls.now(datetime_module.UTC).replace(tzinfo=None)
+
+    @classmethod
+    def today(cls) -> Any:
+        return cls.now()
+
+
+class SimulatedDate(_real_date, metaclass=_LikeReal):
+    """`datetime.date` with a virtual `today`."""
+
+    real = _real_date
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return _real_date.__new__(_real_date if cls is SimulatedDate else cls, *args, **kwargs)
+
+    @classmethod
+    def today(cls) -> Any:
+        return SimulatedDatetime.now().date()
+
+
+for _stand_in, _name in ((SimulatedDatetime, "datetime"), (SimulatedDate, "date")):
+    _stand_in.__name__ = _stand_in.__qualname__ = _name
+    _stand_in.__module__ = "datetime"
+
+
+class SimulatedRandom(random.Random, metaclass=_LikeReal):
+    """`random.Random`; one that is given no seed takes it from the tape, not from the system."""
+
+    real = random.Random
+
+    def seed(self, a: Any = None, version: int = 2) -> None:
+        guard = here()
+        super().seed(guard.noise.getrandbits(128) if a is None and guard is not None else a, version)
+
+
+def _ns(guard: Active) -> int:
+    return guard.now_ns()
+
+
+def _seconds(guard: Active) -> float:
+    return guard.now_ns() / _NS
+
+
+def _elapsed_ns(guard: Active) -> int:
+    return guard.elapsed_ns()
+
+
+def _elapsed(guard: Active) -> float:
+    return guard.elapsed_ns() / _NS
+
+
+def _clock_gettime_ns(guard: Active, clock: int) -> int:
+    return guard.now_ns() if clock == time.CLOCK_REALTIME else guard.elapsed_ns()
+
+
+def _clock_gettime(guard: Active, clock: int) -> float:
+    return _clock_gettime_ns(guard, clock) / _NS
+
+
+def _gmtime(guard: Active, seconds: float | None = None) -> time.struct_time:
+    """Also for local time: a simulated machine stands in UTC."""
+    return _real_gmtime(guard.now_ns() // _NS if seconds is None else seconds)
+
+
+def _strftime(guard: Active, layout: str, moment: Any = None) -> str:
+    return _real_strftime(layout, _gmtime(guard) if moment is None else moment)
+
+
+def _ctime(guard: Active, seconds: float | None = None) -> str:
+    return _real_asctime(_gmtime(guard, seconds))
+
+
+def _asctime(guard: Active, moment: Any = None) -> str:
+    return _real_asctime(_gmtime(guard) if moment is None else moment)
+
+
+def _sleep(_guard: Active, seconds: float) -> None:
+    raise refuse.refusal("time.sleep", (seconds,))
+
+
+def _urandom(guard: Active, size: int) -> bytes:
+    return guard.noise.randbytes(size)
+
+
+def _getrandom(guard: Active, size: int, _flags: int = 0) -> bytes:
+    return guard.noise.randbytes(size)
+
+
+def _getpid(guard: Active) -> int:
+    return guard.pid()
+
+
+def _getppid(_guard: Active) -> int:
+    return 1
+
+
+def _getnode(_guard: Active) -> int:
+    return _NODE
+
+
+def _uuid1(guard: Active, node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
+    ticks = guard.now_ns() // 100 + _UUID_EPOCH_TICKS
+    sequence = guard.noise.getrandbits(14) if clock_seq is None else clock_seq
+    low, middle, high = ticks & 0xFFFFFFFF, (ticks >> 32) & 0xFFFF, (ticks >> 48) & 0x0FFF
+    fields = (low, middle, high, (sequence >> 8) & 0x3F, sequence & 0xFF, _NODE if node is None else node)
+    return uuid.UUID(fields=fields, version=1)
+
+
+_real_gmtime, _real_strftime, _real_asctime = time.gmtime, time.strftime, time.asctime
+
+_STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
+    (time, "time", _seconds),
+    (time, "time_ns", _ns),
+    (time, "monotonic", _elapsed),
+    (time, "monotonic_ns", _elapsed_ns),
+    (time, "perf_counter", _elapsed),
+    (time, "perf_counter_ns", _elapsed_ns),
+    (time, "process_time", _elapsed),
+    (time, "process_time_ns", _elapsed_ns),
+    (time, "thread_time", _elapsed),
+    (time, "thread_time_ns", _elapsed_ns),
+    (time, "clock_gettime", _clock_gettime),
+    (time, "clock_gettime_ns", _clock_gettime_ns),
+    (time, "gmtime", _gmtime),
+    (time, "localtime", _gmtime),
+    (time, "strftime", _strftime),
+    (time, "ctime", _ctime),
+    (time, "asctime", _asctime),
+    (time, "sleep", _sleep),
+    (os, "urandom", _urandom),
+    (os, "getrandom", _getrandom),
+    (os, "getpid", _getpid),
+    (os, "getppid", _getppid),
+    (uuid, "getnode", _getnode),
+    (uuid, "uuid1", _uuid1),
+)
+
+
+def _stand_in_for(real: Callable[..., Any], simulated: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real)
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        guard = here()
+        return real(*args, **kwargs) if guard is None else simulated(guard, *args, **kwargs)
+
+    return stand_in
+
+
+def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
+    """Every (module, name, real, stand-in); names that this platform lacks are left out."""
+    for module, name, simulated in _STAND_INS:
+        real = getattr(module, name, None)
+        if real is not None:
+            yield module, name, real, _stand_in_for(real, simulated)
+    yield datetime_module, "datetime", _real_datetime, SimulatedDatetime
+    yield datetime_module, "date", _real_date, SimulatedDate
+    yield random, "Random", random.Random, SimulatedRandom

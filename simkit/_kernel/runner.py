@@ -1,0 +1,245 @@
+"""trio's Runner with the world outside taken away. Both loops drive this one, so that their task trees are the same.
+
+No epoll, no wake-up socket, no signals, no threads; async generators are closed in the order in which they were first
+iterated, and those of the dead not at all; callbacks from `TrioToken.run_sync_soon` are timers due now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import weakref
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import trio
+from outcome import Outcome
+from trio._core._entry_queue import EntryQueue
+from trio._core._instrumentation import Instruments
+from trio._core._ki import KIManager
+from trio._core._run import _NO_SEND, CancelReason, Nursery, Runner, Task, open_nursery
+from trio.abc import Clock
+
+from simkit._kernel.owner import OWNER, Owner
+from simkit._kernel.timers import NS, Timers
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from simkit._kernel.kernel import Kernel
+
+AnyGenerator = AsyncGenerator[Any, Any]
+
+
+class _Done:
+    """A successful outcome that is never used up and costs nothing; trio makes a new Value for every wake-up."""
+
+    __slots__ = ()
+    value = None
+
+    def unwrap(self) -> None:
+        return None
+
+    def send(self, generator: Any) -> Any:
+        return generator.send(None)
+
+
+DONE = cast("Outcome[Any]", _Done())
+
+
+class SimRunner(Runner):
+    """What trio's public functions talk to while a simulation runs."""
+
+    __slots__ = ("kernel",)
+    kernel: Kernel
+
+    def reschedule(self, task: Task, next_send: Outcome[Any] | None = _NO_SEND) -> None:
+        """Make `task` runnable; its place among the newly runnable is settled later."""
+        assert task._next_send_fn is None
+        task._next_send_fn = task.coro.send
+        task._next_send = DONE if next_send is _NO_SEND else next_send
+        task._abort_func = None
+        task.custom_sleep_data = None
+        self.runq.append(task)
+
+    def spawn_impl(self, *args: Any, **kwargs: Any) -> Task:
+        """Create a task, and remember its name by its number."""
+        task = Runner.spawn_impl(self, *args, **kwargs)
+        self.kernel.spawned(task)
+        return task
+
+    def task_exited(self, task: Task, outcome: Outcome[Any]) -> None:
+        """Let a task go; one that was killed while it ran is gone already."""
+        kernel = self.kernel
+        if task in kernel.dead:
+            return
+        Runner.task_exited(self, task, outcome)
+        if task is self.main_task:
+            kernel.main_exited()
+            assert self.system_nursery is not None
+            self.system_nursery.cancel_scope._cancel(CancelReason(source="shutdown", reason="the main task is done"))
+
+    async def init(self, async_fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """The root task: one nursery for the main task, processes and system tasks, then what is left to close."""
+        async with open_nursery() as self.system_nursery:
+            self.main_task = self.spawn_impl(async_fn, args, self.system_nursery, "main")
+        await cast("SimAsyncGenerators", self.asyncgens).close_remaining()
+
+
+class VirtualClock(Clock):
+    """Reads the timers' clock; trio's own loop also moves it by asking how long to sleep."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        #: Set by the fallback loop, which learns here that nothing is runnable.
+        self.on_idle: Callable[[], float] | None = None
+
+    def start_clock(self) -> None:
+        """Nothing to start."""
+
+    def current_time(self) -> float:
+        """Virtual time in seconds since the run began."""
+        return self._timers.now_ns / NS
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Never sleep: move the clock instead."""
+        return 0 if self.on_idle is None else self.on_idle()
+
+
+class NoIO:
+    """Stands where trio's I/O manager is."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def force_wakeup(self) -> None:
+        """Nobody waits for the system."""
+
+    def process_events(self, events: object) -> None:
+        """There are none."""
+
+    def statistics(self) -> None:
+        """None to tell."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise SimkitError(
+            Problem(
+                "real-io",
+                f"the program asked trio to {name.replace('_', ' ')} on a real file or socket",
+                "inside a simulation",
+                "simulated streams, which trio.open_tcp_stream and trio.serve_tcp give",
+                "open connections through trio's own functions inside the simulation",
+                ExitCode.TARGET,
+            )
+        )
+
+
+class SoonQueue(EntryQueue):
+    """`run_sync_soon` without its task: the callback is a timer that is due now."""
+
+    kernel: Kernel
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(wakeup=cast("Any", NoIO()))
+        self.kernel = kernel
+
+    def run_sync_soon(self, sync_fn: Callable[..., object], *args: Any, idempotent: bool = False) -> None:  # type: ignore[override]
+        """Call `sync_fn(*args)` before the next step."""
+        if self.done:
+            raise trio.RunFinishedError("run() has exited")
+        if idempotent:
+            if (sync_fn, args) in self.idempotent_queue:
+                return
+            self.idempotent_queue[sync_fn, args] = None
+            self.kernel.call_soon(self._run_once, sync_fn, args)
+        else:
+            self.kernel.call_soon(sync_fn, *args)
+
+    def _run_once(self, sync_fn: Callable[..., object], args: tuple[Any, ...]) -> None:
+        del self.idempotent_queue[sync_fn, args]
+        sync_fn(*args)
+
+
+class SimAsyncGenerators:
+    """Knows every async generator of the run, whose it is, and in which order they were first iterated."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._known: dict[int, tuple[weakref.ref[AnyGenerator], Owner | None]] = {}
+        self._over = False
+        self._previous: Any = None
+        # Names that trio reads:
+        self.alive: tuple[()] = ()
+
+    def install_hooks(self, _runner: Runner) -> None:
+        """Be told of every async generator from now on."""
+        self._previous = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=self._first_iterated, finalizer=self._abandoned)
+
+    def close(self) -> None:
+        """The run is over: what is still suspended is dropped, not unwound."""
+        self._over = True
+        if self._previous is not None:
+            sys.set_asyncgen_hooks(*self._previous)
+            self._previous = None
+
+    def _first_iterated(self, agen: AnyGenerator) -> None:
+        self._known.pop(id(agen), None)  # an address that is used again goes to the end of the order
+        self._known[id(agen)] = (weakref.ref(agen), OWNER.get())
+
+    def _abandoned(self, agen: AnyGenerator) -> None:
+        """Nobody refers to `agen` any more, and it has not finished."""
+        _, owner = self._known.pop(id(agen), (None, None))
+        if not self._over and (owner is None or owner.alive):
+            self._kernel.call_soon(self._start_closing, agen, owner)
+
+    def _start_closing(self, agen: AnyGenerator, owner: Owner | None) -> None:
+        if owner is None or owner.alive:
+            self._kernel.spawn_system(_close, (agen,), "close async generator", owner)
+
+    async def close_remaining(self) -> None:
+        """Close what the outside left open, oldest first; also what that opens."""
+        while True:
+            open_ = [(ref(), owner) for ref, owner in self._known.values()]
+            self._known.clear()
+            left = [agen for agen, owner in open_ if agen is not None and owner is None]
+            if not left:
+                return
+            del open_
+            for agen in left:
+                await _close(agen)
+
+
+async def _close(agen: AnyGenerator) -> None:
+    """Close one async generator; waiting is cancelled at once, errors have nowhere to go."""
+    with trio.CancelScope(shield=True) as scope, contextlib.suppress(Exception):
+        scope.cancel()
+        await agen.aclose()
+
+
+def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
+    """A runner for one simulation."""
+    runner = SimRunner(
+        clock=clock,
+        instruments=Instruments(()),
+        io_manager=cast("Any", NoIO()),
+        ki_manager=KIManager(),
+        system_context=contextvars.Context(),
+        strict_exception_groups=True,
+        entry_queue=SoonQueue(kernel),
+        deadlines=cast("Any", timers),
+        asyncgens=cast("Any", SimAsyncGenerators(kernel)),
+        runq=cast("Any", []),
+    )
+    runner.kernel = kernel
+    return runner
+
+
+def children_of(nursery: Nursery) -> list[Task]:
+    """A nursery's tasks in canonical order."""
+    return sorted(nursery._children, key=counter_of)
+
+
+def counter_of(task: Task) -> int:
+    """The canonical order of tasks: that of their creation."""
+    return task._counter

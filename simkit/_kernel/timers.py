@@ -1,0 +1,143 @@
+"""One heap of everything that will happen: callbacks, sleeping tasks and the deadlines of cancel scopes.
+
+Ordered by (time, sequence), so that what falls due at the same nanosecond happens in the order in which it was asked for.
+trio breaks such ties by address, which differs from run to run. Stands in for `trio._core._run.Deadlines`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from trio._core._run import GLOBAL_RUN_CONTEXT, CancelReason, CancelScope
+
+#: Entries that will never fire are swept out once they are this many and more than half.
+STALE_MAX = 1024
+NS = 1_000_000_000
+#: What trio gives as the reason of an expired deadline.
+EXPIRED = CancelReason(source="deadline")
+
+
+def to_ns(seconds: float) -> int:
+    """Seconds as the nearest whole nanosecond: 0.1 + 0.2 is 300,000,000 ns, not a hair more."""
+    return round(seconds * NS)
+
+
+class Timer:
+    """A callback that is due at `when_ns`; it runs between two steps, in no task, and must not block."""
+
+    __slots__ = ("_timers", "args", "fn", "when_ns")
+
+    def __init__(self, timers: Timers, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self._timers = timers
+        self.when_ns = when_ns
+        self.fn: Callable[..., object] | None = fn
+        self.args = args
+
+    @property
+    def pending(self) -> bool:
+        """Whether it has neither run nor been cancelled."""
+        return self.fn is not None
+
+    def cancel(self) -> None:
+        """Make sure that it never runs (again); harmless at any time."""
+        if self.fn is not None:
+            self.fn = None
+            self.args = ()
+            self._timers.stale += 1
+
+    def fire(self) -> None:
+        """Run it, unless cancelled."""
+        fn, args = self.fn, self.args
+        if fn is not None:
+            self.fn = None
+            self.args = ()
+            fn(*args)
+
+
+class Timers:
+    """The heap, and the clock that only it can move. An entry is `(when_ns, sequence, target, deadline)`."""
+
+    __slots__ = ("heap", "now_ns", "sequence", "stale")
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.sequence = 0
+        self.stale = 0
+        self.heap: list[tuple[int, int, Any, float]] = []
+
+    def push(self, when_ns: int, target: object, deadline: float = 0.0) -> None:
+        """Let `target` fire at `when_ns`; a time already past means as soon as possible."""
+        self.sequence += 1
+        heappush(self.heap, (when_ns, self.sequence, target, deadline))
+
+    def call_at(self, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> Timer:
+        """Call `fn(*args)` at `when_ns`."""
+        timer = Timer(self, when_ns, fn, args)
+        self.push(when_ns, timer)
+        return timer
+
+    def next_ns(self) -> int | None:
+        """When the next entry that still means something is due."""
+        heap = self.heap
+        while heap and not _means_something(heap[0]):
+            heappop(heap)
+            self.stale -= 1
+        return heap[0][0] if heap else None
+
+    def fire_due(self) -> bool:
+        """Fire everything due by now, in order; say whether anything was."""
+        heap = self.heap
+        now_ns = self.now_ns
+        GLOBAL_RUN_CONTEXT.__dict__.pop("task", None)  # what fires runs in no task
+        fired = False
+        while heap and heap[0][0] <= now_ns:
+            entry = heappop(heap)
+            if not _means_something(entry):
+                self.stale -= 1
+                continue
+            fired = True
+            target = entry[2]
+            if type(target) is CancelScope:
+                target._cancel(EXPIRED)
+                self.stale -= 1  # the scope reported its entry as stale; it is gone already
+            else:
+                target.fire()
+        if self.stale > STALE_MAX and self.stale * 2 > len(heap):
+            self._sweep()
+        return fired
+
+    def _sweep(self) -> None:
+        self.heap[:] = [entry for entry in self.heap if _means_something(entry)]
+        heapify(self.heap)
+        self.stale = 0
+
+    # ---- what trio asks of its Deadlines
+
+    def add(self, deadline: float, scope: CancelScope) -> None:
+        """A cancel scope got a deadline."""
+        self.push(self.now_ns if deadline == -math.inf else to_ns(deadline), scope, deadline)
+
+    def remove(self, deadline: float, scope: CancelScope) -> None:
+        """A cancel scope lost its deadline; the entry finds out by itself."""
+        self.stale += 1
+
+    def next_deadline(self) -> float:
+        """When the next entry is due, in seconds."""
+        when_ns = self.next_ns()
+        return math.inf if when_ns is None else when_ns / NS
+
+    def expire(self, now: float) -> bool:
+        """Fire what is due; trio's loop passes the time, ours is the same."""
+        if self.heap and self.heap[0][0] <= self.now_ns:
+            return self.fire_due()
+        return False
+
+
+def _means_something(entry: tuple[int, int, Any, float]) -> bool:
+    target = entry[2]
+    if type(target) is CancelScope:
+        return target._registered_deadline == entry[3]
+    return bool(target.pending)

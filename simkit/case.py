@@ -1,0 +1,210 @@
+"""A case: one run as a JSON file that replays. Seeds are for people, cases for machines.
+
+A case of the simulated world holds the tape's departures and the recorded schedule, and is replayed from these, so that
+it means the same when what the seed drew has changed. The file's name is the digest of what is in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import attrs
+
+from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.strategy import ReplaySchedule, Segment
+from simkit.tape import Site, Tape, rows
+
+SCHEMA = "simkit/case/1"
+_ID_DIGITS = 12
+_SIZE_MAX = 64 * 1024 * 1024
+WorldName = Literal["simulated", "process"]
+
+
+@functools.cache
+def kit_version() -> str:
+    """The version of this kit."""
+    return importlib.metadata.version("simkit")
+
+
+def _as_departures(value: Mapping[Site, int] | list[Any]) -> dict[Site, int]:
+    return dict(Tape.from_departures(value).unused())
+
+
+def _as_schedule(value: Any) -> tuple[Segment, ...]:
+    return tuple((int(task), int(steps)) for task, steps in value)
+
+
+@attrs.frozen
+class Case:
+    """One run, and what was found in it. The mappings are JSON, opaque to simkit."""
+
+    world: WorldName
+    target: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+    seed: int | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    departures: Mapping[Site, int] = attrs.field(factory=dict, converter=_as_departures)
+    schedule: tuple[Segment, ...] = attrs.field(default=(), converter=_as_schedule)
+    expect: Mapping[str, Any] | None = None  # {"obligation": …, "anomaly": …}; None for a run that passed
+    digest: str = ""  # of the trace
+    kit: str = attrs.field(factory=kit_version)
+
+    @property
+    def id(self) -> str:
+        """The first 12 hex digits of the digest of its canonical JSON."""
+        return hashlib.blake2b(self._canonical(), digest_size=16).hexdigest()[:_ID_DIGITS]
+
+    def tape(self) -> Tape:
+        """A tape that repeats its choices."""
+        return Tape.from_departures(self.departures, entropy=self.seed or 0)
+
+    def strategy(self) -> ReplaySchedule:
+        """A strategy that repeats its schedule."""
+        return ReplaySchedule(self.schedule)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        fields = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        fields["departures"] = rows(self.departures)
+        fields["schedule"] = [list(segment) for segment in self.schedule]
+        return {"schema": SCHEMA, **fields}
+
+    def save(self, folder: Path) -> Path:
+        """Write `folder/<id>.json`, whole or not at all, and return its path."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.id}.json"
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        draft.replace(path)
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Case:
+        """Read a case; SimkitError tells a file that is missing, cut short, malformed or of another version."""
+        return cls.from_json(_read(path), where=str(path))
+
+    @classmethod
+    def from_json(cls, data: Any, *, where: str = "a case") -> Case:
+        """Make a case of JSON values; every field that is wrong is named at once."""
+        if not isinstance(data, dict):
+            raise _malformed(where, f"it holds {_kind(data)}", "an object")
+        if data.get("schema") != SCHEMA:
+            raise _other_version(where, data.get("schema"))
+        wrong = [told for name, check in _CHECKS.items() if (told := check(name, data.get(name)))]
+        wrong += [f"{name}: unknown field" for name in data if name not in _CHECKS and name != "schema"]
+        if wrong:
+            raise _malformed(where, "; ".join(wrong), "the fields of a case as simkit writes them")
+        return cls(**{name: data[name] for name in _CHECKS})
+
+    def _canonical(self) -> bytes:
+        return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _read(path: Path) -> Any:
+    try:
+        if path.stat().st_size > _SIZE_MAX:
+            raise _malformed(str(path), f"it has more than {_SIZE_MAX} bytes", "a case of at most that size")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SimkitError(
+            Problem(
+                "case-missing", "there is no such case", str(path), "a case file", "`simkit cases` lists what there is"
+            )
+        ) from None
+    except UnicodeDecodeError:
+        raise _malformed(str(path), "it is not text in UTF-8", "JSON text") from None
+    except json.JSONDecodeError as error:
+        short = "it is cut short" if error.pos >= len(error.doc.rstrip()) else "it is not JSON"
+        raise _malformed(
+            f"{path}:{error.lineno}:{error.colno}", f"{short}: {error.msg}", "one whole JSON object"
+        ) from None
+    except RecursionError:
+        raise _malformed(str(path), "it is nested too deeply", "the fields of a case as simkit writes them") from None
+    except OSError as error:
+        what = f"the case cannot be read: {error.strerror}"
+        raise SimkitError(Problem("case-unreadable", what, str(path), "a readable file")) from error
+
+
+def _malformed(where: str, what: str, expected: str) -> SimkitError:
+    hint = "find it again from its seed, or fetch the file anew: it was changed or cut after simkit wrote it"
+    return SimkitError(
+        Problem("case-malformed", f"the case is malformed: {what}", where, expected, hint, ExitCode.USAGE)
+    )
+
+
+def _other_version(where: str, schema: object) -> SimkitError:
+    return SimkitError(
+        Problem(
+            "case-version",
+            f"the case has the schema {schema!r}",
+            where,
+            SCHEMA,
+            "replay it with the version of simkit that wrote it, or find it again from its seed with this one",
+            ExitCode.USAGE,
+        )
+    )
+
+
+# ---- checks: each returns what is wrong with a field, or nothing
+
+
+def _text(name: str, value: Any) -> str:
+    return "" if isinstance(value, str) else f"{name}: expected text, got {_kind(value)}"
+
+
+def _object(name: str, value: Any) -> str:
+    return "" if isinstance(value, dict) else f"{name}: expected an object, got {_kind(value)}"
+
+
+def _object_or_none(name: str, value: Any) -> str:
+    return "" if value is None else _object(name, value)
+
+
+def _seed(name: str, value: Any) -> str:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return "" if value is None or whole else f"{name}: expected a whole number from 0 or null, got {_kind(value)}"
+
+
+def _world(name: str, value: Any) -> str:
+    return "" if value in get_args(WorldName) else f"{name}: expected one of {get_args(WorldName)}, got {value!r}"
+
+
+def _departures(name: str, value: Any) -> str:
+    rows_of_four = isinstance(value, list) and all(
+        isinstance(row, list) and [type(cell) for cell in row] == [str, str, int, int] and row[2] >= 0 and row[3] > 0
+        for row in value
+    )
+    return "" if rows_of_four else f"{name}: expected rows of [stream label, site key, occurrence, value]"
+
+
+def _schedule(name: str, value: Any) -> str:
+    pairs = isinstance(value, list) and all(
+        isinstance(row, list) and [type(cell) for cell in row] == [int, int] and row[0] >= 0 and row[1] > 0
+        for row in value
+    )
+    return "" if pairs else f"{name}: expected rows of [task number, steps]"
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
+    return names.get(type(value), f"the number {value}")
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], str]] = {
+    "world": _world,
+    "target": _object,
+    "scenario": _object,
+    "seed": _seed,
+    "options": _object,
+    "departures": _departures,
+    "schedule": _schedule,
+    "expect": _object_or_none,
+    "digest": _text,
+    "kit": _text,
+}

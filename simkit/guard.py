@@ -1,0 +1,113 @@
+"""The guard: inside a simulation, what is not deterministic is virtual, and what cannot be virtual is refused.
+
+Virtual: `time`, `datetime.now`, unseeded `random`, `uuid`, `secrets`, `os.urandom`, `os.getpid`. Refused, with an error
+that names file and line and the simulated way: sockets, files, subprocesses, threads, signals, `time.sleep`. Imports work.
+Only the simulation's own thread is guarded. Not seen: `hash()` of strings, order by `id()`, C extensions that ask the
+system themselves; running twice and comparing digests finds these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from simkit._guard import state, virtual
+from simkit._guard.refuse import RefusedError, install_hook
+from simkit.process import current_process
+
+if TYPE_CHECKING:
+    from simkit.world import World
+
+__all__ = ["RefusedError", "guarded", "permitted"]
+
+#: Process id of the outside.
+_OUTSIDE_PID = 1
+
+
+class _Patches:
+    """Where the real functions are found by name: in their modules, and in modules that took them `from` there."""
+
+    def __init__(self) -> None:
+        self._table = list(virtual.table())
+        self._stand_ins = {id(real): stand_in for _, _, real, stand_in in self._table}
+        self._scanned: set[str] = set()
+        self._found: list[tuple[dict[str, Any], str, Any, Any]] = []
+
+    def scan(self) -> None:
+        """Look through modules that have not been looked through."""
+        if len(sys.modules) == len(self._scanned):
+            return
+        for name, module in sys.modules.copy().items():
+            if name not in self._scanned:
+                self._scanned.add(name)
+                if not name.startswith("simkit."):
+                    self._scan(vars(module) if hasattr(module, "__dict__") else {})
+
+    def _scan(self, names: dict[str, Any]) -> None:
+        for name, value in list(names.items()):
+            stand_in = self._stand_ins.get(id(value))
+            if stand_in is not None:
+                self._found.append((names, name, value, stand_in))
+
+    def apply(self) -> None:
+        """Put the stand-ins in place."""
+        self.scan()
+        for names, name, real, stand_in in self._found:
+            if names.get(name) is real:
+                names[name] = stand_in
+
+    def undo(self) -> None:
+        """Put the real ones back, except where somebody else's is by now."""
+        for names, name, real, stand_in in self._found:
+            if names.get(name) is stand_in:
+                names[name] = real
+
+
+_patches: _Patches | None = None
+
+
+@contextlib.contextmanager
+def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
+    """Guard this thread inside the block; gives the list of refusals so far."""
+    global _patches  # noqa: PLW0603  # found once a process, not once a seed
+    if _patches is None:
+        install_hook()
+        _patches = _Patches()
+    noise = world.tape.stream("guard").random_source("noise")
+    timers = world.kernel.timers
+    active = state.Active(
+        now_ns=lambda: epoch_ns + timers.now_ns, elapsed_ns=lambda: timers.now_ns, pid=_pid, noise=noise
+    )
+    shared = random.getstate()
+    random.seed(noise.getrandbits(64))
+    _patches.apply()
+    before = state.switch(active)
+    try:
+        yield active.refusals
+    finally:
+        state.switch(before)
+        _patches.undo()
+        random.setstate(shared)
+
+
+@contextlib.contextmanager
+def permitted(*events: str) -> Iterator[None]:
+    """Let the audit events named happen inside the block: for the kit's own modules, which know what they do."""
+    active = state.here()
+    if active is None:
+        yield
+        return
+    active.permitted.extend(events)
+    try:
+        yield
+    finally:
+        for event in events:
+            active.permitted.remove(event)
+
+
+def _pid() -> int:
+    process = current_process()
+    return _OUTSIDE_PID if process is None else process.pid

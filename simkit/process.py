@@ -1,0 +1,133 @@
+"""A simulated process: killed without unwinding, paused, resumed, restarted on the same disk.
+
+A task belongs to the process in its context: every task that a process's code starts is its own, also in a nursery that
+another process opened. A handle that the dead still hold raises `ProcessDead` (sync) or never returns (async).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import attrs
+import trio
+
+from simkit._kernel.owner import OWNER
+from simkit._storage.handle import ProcessDead
+
+if TYPE_CHECKING:
+    from simkit.world import Host
+
+__all__ = ["ExitStatus", "Process", "ProcessDead", "current_process"]
+
+
+@attrs.frozen
+class ExitStatus:
+    """How a process ended."""
+
+    kind: Literal["exited", "failed", "killed"]
+    value: Any = None  # what its function returned, when it exited
+    error: BaseException | None = None  # what its function raised, when it failed
+
+    def __str__(self) -> str:
+        return self.kind if self.error is None else f"failed: {type(self.error).__name__}: {self.error}"
+
+
+class Process:
+    """A process on a host; `Host.start` makes one. Its id is unique in a world and never used again."""
+
+    def __init__(self, host: Host, pid: int, name: str) -> None:
+        self.host = host
+        self.pid = pid
+        self.name = name
+        #: How it ended; None while it lives.
+        self.status: ExitStatus | None = None
+        #: Whether it is stopped, as by SIGSTOP.
+        self.paused = False
+        self._ended = trio.Event()
+        self._mourners: list[Callable[[], object]] = []
+
+    @property
+    def label(self) -> str:
+        """Its name in traces and messages: host/name#pid."""
+        return f"{self.host.name}/{self.name}#{self.pid}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended; a paused process is alive."""
+        return self.status is None
+
+    def __repr__(self) -> str:
+        state = str(self.status) if self.status is not None else "paused" if self.paused else "alive"
+        return f"<Process {self.label} {state}>"
+
+    def kill(self) -> None:
+        """End it at this very instant: no `finally` and no `except` of its tasks runs, now or later.
+
+        Its own running code, if it is that which calls (through a hook, say), goes on to its next await, as Python
+        cannot stop it earlier; every handle it holds is shut by then.
+        """
+        self._end(ExitStatus("killed"))
+
+    def pause(self) -> None:
+        """Stop it, as SIGSTOP does: none of its tasks runs; its timers run out, what arrives for it waits."""
+        if self.alive and not self.paused:
+            self.paused = True
+            self.host.world.trace.record("pause", self.label)
+            self.host.world.kernel.pause(self)
+
+    def resume(self) -> None:
+        """Let it go on, as SIGCONT does: what became due while it was stopped happens to it now."""
+        if self.alive and self.paused:
+            self.paused = False
+            self.host.world.trace.record("resume", self.label)
+            self.host.world.kernel.resume(self)
+
+    async def wait(self) -> ExitStatus:
+        """Wait until it has ended, and return how."""
+        await self._ended.wait()
+        return cast("ExitStatus", self.status)
+
+    def on_death(self, callback: Callable[[], object], /) -> None:
+        """Call back when it ends in whatever way, at that instant, in order of registration; at once if it has."""
+        if self.alive:
+            self._mourners.append(callback)
+        else:
+            callback()
+
+    # ---- for Host and World
+
+    async def live(self, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        """The root task: run `fn(*args)` and end as it ends."""
+        try:
+            value = await fn(*args)
+        except (trio.Cancelled, KeyboardInterrupt):
+            raise  # the world itself is ending
+        except SystemExit as leaving:
+            self._end(ExitStatus("failed", error=leaving) if leaving.code else ExitStatus("exited"))
+        except BaseException as error:  # noqa: BLE001  # an operating system takes whatever a program ends with
+            self._end(ExitStatus("failed", error=error))
+        else:
+            self._end(ExitStatus("exited", value))
+
+    def _end(self, status: ExitStatus) -> None:
+        if self.status is not None:
+            return
+        self.status = status
+        self.paused = False
+        world = self.host.world
+        error = "" if status.error is None else type(status.error).__name__
+        world.trace.record(status.kind, self.label, error)
+        if status.kind == "failed":
+            world.failures.append(self)
+        world.kernel.kill(self)
+        self.host.forget(self)
+        mourners, self._mourners = self._mourners, []
+        for mourner in mourners:
+            mourner()
+        self._ended.set()
+
+
+def current_process() -> Process | None:
+    """The process whose code is running; None on the outside, which is no process and cannot be killed."""
+    return cast("Process | None", OWNER.get())

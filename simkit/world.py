@@ -1,0 +1,341 @@
+"""The world: hosts, time and the tape; and `run`, which simulates one program in one.
+
+`run(main, tape=…)` runs `main(world)` on the *outside*: it belongs to no host and no kill reaches it. It starts
+processes on hosts, does things to them, and returns; whatever still runs then is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import warnings
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import attrs
+
+from simkit._kernel import fallback, fingerprint, loop, sleeper
+from simkit._kernel.kernel import BoundMetError, Kernel
+from simkit._kernel.timers import Timer
+from simkit.process import Process
+from simkit.strategy import Segment, Strategy, TaskView, segments
+from simkit.tape import Site, Tape
+from simkit.trace import Sink, Trace
+
+if TYPE_CHECKING:
+    from trio.lowlevel import Task
+
+    from simkit.disk import Boundary, Disk, Tear
+    from simkit.network import Network
+
+T = TypeVar("T")
+KernelName = Literal["fast", "fallback"]
+
+#: Unix time at which every world begins: 2026-01-01 00:00 UTC.
+EPOCH_NS = 1_767_225_600_000_000_000
+_FIRST_PID = 101
+_HOSTS_MAX = 65_000
+#: Garbage is collected between two runs once so many objects have been made since.
+_GARBAGE_MAX = 100_000
+
+
+@attrs.frozen
+class Limits:
+    """The bounds of a run. Meeting one ends it, with nothing unwound; the outcome says which."""
+
+    steps: int = 1_000_000
+    time_ns: int = 30 * 24 * 3600 * 1_000_000_000  # virtual
+
+
+@attrs.frozen
+class Outcome(Generic[T]):
+    """What became of a run."""
+
+    value: T | None
+    error: BaseException | None  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
+    bound: Literal["steps", "time"] | None  # the bound that was met: neither value nor error then
+    digest: str  # of the trace: equal for equal runs
+    steps: int
+    now_ns: int
+    boundaries: Mapping[str, int]  # storage boundaries by host
+    departures: Mapping[Site, int]
+    schedule: tuple[Segment, ...]
+    failures: tuple[Process, ...]  # processes that ended with an exception of their own
+    kernel: KernelName
+    trace: Trace = attrs.field(repr=False)
+
+    def unwrap(self) -> T:
+        """Return the value, or raise the error; meeting a bound is a RuntimeError."""
+        if self.error is not None:
+            raise self.error
+        if self.bound is not None:
+            raise RuntimeError(f"the simulation met its bound on {self.bound} after {self.steps} steps")
+        return self.value  # type: ignore[return-value]  # then it is what main returned
+
+
+class Host:
+    """A simulated machine: a name, an address, a disk that outlives its processes."""
+
+    def __init__(self, world: World, name: str, address: str) -> None:
+        self.world = world
+        self.name = name
+        self.address = address
+        #: Living processes, oldest first.
+        self.processes: list[Process] = []
+        self._disk: Disk | None = None
+        self._watches: dict[int, list[Callable[[], object]]] = {}
+
+    @property
+    def disk(self) -> Disk:
+        """Its disk, made at first use."""
+        if self._disk is None:
+            from simkit.disk import Disk
+
+            self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
+        return self._disk
+
+    @property
+    def boundaries(self) -> int:
+        """How many storage boundaries it has crossed so far."""
+        return 0 if self._disk is None else self._disk.boundaries
+
+    def start(self, fn: Callable[..., Awaitable[Any]], *args: Any, name: str = "main") -> Process:
+        """Start a process that runs `fn(*args)`; other code than last time is an upgrade."""
+        process = Process(self, self.world.next_pid(), name)
+        self.processes.append(process)
+        self.world.trace.record("start", process.label)
+        self.world.kernel.spawn_system(process.live, (fn, args), process.label, process)
+        return process
+
+    def power_loss(self, mode: Literal["sample", "lose", "keep"] = "sample") -> None:
+        """Kill every process, and lose what was not durable as the tape decides (or all of it, or nothing)."""
+        self.world.trace.record("power-loss", self.name)
+        for process in tuple(self.processes):
+            process.kill()
+        if self._disk is not None:
+            self._disk.crash(mode)
+
+    def at_boundary(self, number: int, action: Callable[[], object]) -> None:
+        """Call `action` once, right before storage boundary `number` (from 1) takes effect.
+
+        When the action kills the process at work, or cuts the power, the operation does not happen.
+        """
+        self._watches.setdefault(number, []).append(action)
+
+    def forget(self, process: Process) -> None:
+        """A process has ended."""
+        self.processes.remove(process)
+
+    def _boundary(self, boundary: Boundary) -> Tear | None:
+        self.world.trace.record("boundary", self.name, boundary.number, boundary.kind, boundary.path)
+        for action in self._watches.pop(boundary.number, ()):
+            action()
+        return None
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name} {self.address}>"
+
+
+class World:
+    """One simulation, seen from the outside."""
+
+    def __init__(self, tape: Tape, trace: Trace, kernel: Kernel) -> None:
+        self.tape = tape
+        self.trace = trace
+        #: For the other modules of simkit.
+        self.kernel = kernel
+        self.hosts: dict[str, Host] = {}
+        #: Processes that ended with an exception of their own.
+        self.failures: list[Process] = []
+        self._pid = _FIRST_PID
+        self._network: Network | None = None
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time since the world began."""
+        return self.kernel.timers.now_ns
+
+    @property
+    def network(self) -> Network:
+        """The network, made at first use."""
+        if self._network is None:
+            from simkit.network import Network
+
+            self._network = Network(self)
+        return self._network
+
+    def call_later(self, delay_ns: int, fn: Callable[..., object], *args: Any) -> Timer:
+        """Call `fn(*args)` after `delay_ns`, in no task. It must not block, and outlives the process that asked."""
+        return self.kernel.timers.call_at(self.now_ns + max(0, delay_ns), fn, args)
+
+    async def sleep_ns(self, ns: int) -> None:
+        """Suspend the calling task for `ns` of virtual time."""
+        await sleeper.sleep_ns(ns)
+
+    def host(self, name: str) -> Host:
+        """The host called `name`, made at first use; addresses are given out in that order."""
+        host = self.hosts.get(name)
+        if host is None:
+            number = len(self.hosts) + 1
+            if number > _HOSTS_MAX:
+                raise ValueError(f"a world has at most {_HOSTS_MAX} hosts")
+            host = self.hosts[name] = Host(self, name, f"10.0.{number >> 8}.{number & 255}")
+        return host
+
+    def next_pid(self) -> int:
+        """A process id that was never used in this world."""
+        self._pid += 1
+        return self._pid - 1
+
+
+class _Choice:
+    """A strategy, as the kernel asks for it."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.always = bool(getattr(strategy, "every_step", False))
+        self._strategy = strategy
+        self._index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
+        self._views: dict[int, TaskView] = {}
+        self.kernel: Kernel | None = None
+
+    def pick(self, runnable: list[Task], step: int) -> int:
+        if self._index is not None:
+            return self._index(len(runnable), step)
+        return self._strategy.pick([self._view(task) for task in runnable[:]], step)
+
+    def _view(self, task: Task) -> TaskView:
+        assert self.kernel is not None
+        number = self.kernel.number(task)
+        view = self._views.get(number)
+        if view is None:
+            owner = self.kernel.owner(task)
+            view = self._views[number] = TaskView(number, task.name, None if owner is None else owner.label)
+        return view
+
+
+def run(
+    main: Callable[[World], Awaitable[T]],
+    *,
+    tape: Tape,
+    strategy: Strategy | None = None,
+    kernel: KernelName = "fast",
+    limits: Limits = Limits(),  # frozen
+    guard: bool = True,
+    trace_sink: Sink | None = None,
+) -> Outcome[T]:
+    """Run `main(world)` in a world of its own and return what became of it; the same arguments give the same run.
+
+    Args:
+        main: the outside; when it returns, the run is over.
+        tape: where every choice comes from.
+        strategy: who takes the next step; None is first come, first served.
+        kernel: which loop; "fallback" is slower and gives the same traces.
+        limits: when to give up.
+        guard: virtualise time and randomness, refuse the real world (see `simkit.guard`).
+        trace_sink: an open text file that gets the trace as JSON lines.
+
+    Returns: the outcome; also when main failed. Only KeyboardInterrupt is raised.
+    """
+    kernel = _available(kernel)
+    choice = None if strategy is None else _Choice(strategy)
+    trace = Trace(trace_sink)
+    core = Kernel(
+        choice,
+        trace.record_step if trace_sink is None else trace.record_step_and_flush,
+        steps_max=limits.steps,
+        time_ns_max=limits.time_ns,
+    )
+    if choice is not None:
+        choice.kernel = core
+    world = World(tape, trace, core)
+    trace.name_tasks(core.names)
+    value, error, bound = None, None, None
+    with _surroundings(world, guard=guard) as refusals:
+        try:
+            value = core.run(loop.drive if kernel == "fast" else fallback.drive, _outside, (main, world))
+            getattr(strategy, "finish", _nothing)(core.steps)
+        except BoundMetError as met:
+            bound = met.args[0]
+        except BaseException as raised:  # noqa: BLE001  # any failure is an outcome
+            error = raised
+    error = _root_cause(error, refusals)
+    trace.flush()
+    return Outcome(
+        value=None if error is not None else value,
+        error=error,
+        bound=None if error is not None else bound,
+        digest=trace.digest(),
+        steps=core.steps,
+        now_ns=world.now_ns,
+        boundaries={name: host.boundaries for name, host in world.hosts.items()},
+        departures=tape.departures(),
+        schedule=segments(trace.steps()),
+        failures=tuple(world.failures),
+        kernel=kernel,
+        trace=trace,
+    )
+
+
+def _available(kernel: KernelName) -> KernelName:
+    if kernel == "fast" and not fingerprint.is_known():
+        warnings.warn(
+            "this version of trio is not one that the fast kernel was written for: using the fallback kernel, which is "
+            "slower and gives the same traces",
+            fingerprint.KernelFallbackWarning,
+            stacklevel=3,
+        )
+        return "fallback"
+    return kernel
+
+
+@contextlib.contextmanager
+def _surroundings(world: World, *, guard: bool) -> Iterator[list[Any]]:
+    """What a run has around it: the collector off, simulated SQLite in place, the guard on."""
+    from simkit import sqlite
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_collector_off())
+        stack.enter_context(sqlite.installed(world))
+        refusals: list[Any] = []
+        if guard:
+            from simkit.guard import guarded
+
+            refusals = stack.enter_context(guarded(world, epoch_ns=EPOCH_NS))
+        yield refusals
+
+
+async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:
+    """The main task: the network's hooks belong to a running trio."""
+    from simkit import network
+
+    with network.installed(world):
+        return await main(world)
+
+
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """No collection during a run: what it would run, and when, is not the program's. Between runs, the young are enough."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] > _GARBAGE_MAX:
+            gc.collect(0)
+        if was_on:
+            gc.enable()
+
+
+def _root_cause(error: BaseException | None, refusals: list[Any]) -> BaseException | None:
+    """A refusal is why the rest happened, also when the program swallowed it; an interrupt is the user's."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    if isinstance(error, BaseExceptionGroup):
+        interrupts = error.subgroup(KeyboardInterrupt)
+        if interrupts is not None:
+            raise KeyboardInterrupt from error
+    return refusals[0] if refusals else error
+
+
+def _nothing(_steps: int) -> None:
+    """For strategies that have no say at the end."""
