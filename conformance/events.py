@@ -192,7 +192,7 @@ class Trouble:
 
 @attrs.frozen
 class CampaignEnded:
-    """The last word of certify, run, replay and doctor. `counts`: runs, and runs by outcome; violations; verdicts by outcome."""
+    """The last word of certify, run, replay and doctor. `counts` are those of `conformance.tally`."""
 
     counts: Mapping[str, int] = attrs.field(converter=_counts)
     seconds: float

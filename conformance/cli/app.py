@@ -254,7 +254,7 @@ def _default_format() -> Format:
 def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:
     path = ""
     try:
-        path = str(session.store.save_certificate(certificate, out))
+        path = _short(session.store.save_certificate(certificate, out))
     except SimkitError as error:
         session.trouble(error.problem)
     session.emit(
@@ -269,6 +269,11 @@ def _certified(session: Session, certificate: Certificate, out: Path | None) -> 
         )
     )
     return judgement(certificate, dt.datetime.now(dt.UTC).date())
+
+
+def _short(path: Path) -> str:
+    """As seen from the current folder, when it lies below."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _reason(session: Session) -> str:

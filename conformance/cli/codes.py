@@ -1,4 +1,4 @@
-"""What the kit's error codes and exit codes mean, for `explain`. Pure data; a test holds every code raised against it."""
+"""What the kit's error codes and exit codes mean, for `explain`. Pure data."""
 
 from __future__ import annotations
 
@@ -39,13 +39,68 @@ _STORE = (
 )
 
 CODES: Mapping[str, Code] = {
+    "adapter-garbage": Code(
+        "the adapter wrote something on the protocol's channel that is no line of the protocol",
+        ("a print to standard output without the helper", "a log that goes to standard output"),
+        "Serve through simkit_adapter, which keeps standard output for the protocol, or log to standard error.",
+    ),
+    "adapter-malformed": Code(
+        "the manifest is malformed",
+        ("an unknown key", "a value of another type"),
+        "The message names every place; docs/adapters.md has the whole format.",
+    ),
+    "adapter-malformed-answer": Code(
+        "an answer of the adapter has a field that is missing, unknown or of another type",
+        ("another protocol version", "a status without a state"),
+        "Compare the line in the message with docs/adapters.md.",
+    ),
+    "adapter-not-found": Code(
+        "there is no such adapter",
+        ("a typing error", "a path relative to another folder"),
+        "See `simkit list --adapters`.",
+    ),
+    "adapter-protocol": Code(
+        "the adapter speaks another version of the protocol",
+        (),
+        "Bring the adapter up to this kit's protocol, or use the kit it was written for.",
+    ),
+    "adapter-silent": Code(
+        "the adapter did not answer in time",
+        ("it waits inside a verb instead of answering", "its output is not flushed", "it is still booting"),
+        "Answer at once and work in the background; raise boot_ms in the manifest if booting is slow.",
+    ),
+    "adapter-unreadable": Code("the manifest cannot be read", (), "The message names file and reason."),
+    "bad-departure": Code(
+        "a choice recorded in a case is not one", ("the file was edited",), "Find the case again from its seed."
+    ),
     "bug": Code("an exception nobody foresaw inside simkit", (), "Report it with the file the message names."),
+    "cache-full": Code(
+        "no space is left where environments are made",
+        ("a full disk",),
+        "Free space, or choose another folder with SIMKIT_CACHE.",
+    ),
+    "cache-unusable": Code(
+        "the folder of environments cannot be written",
+        ("a read-only file system", "another owner"),
+        "Choose another folder with SIMKIT_CACHE.",
+    ),
     "case-ambiguous": Code("the beginning of an id fits several cases", (), "Type more of the id."),
+    "case-malformed": Code(
+        "a case file is cut short or has a field that is off",
+        ("an incomplete copy", "the file was edited"),
+        "Find the case again from its seed.",
+    ),
     "case-missing": Code("there is no such case file", ("a typing error", "another folder"), "See `simkit cases`."),
     "case-unknown": Code(
         "no saved case has this id",
         ("it was saved in another store", "a typing error"),
         "See `simkit cases`, or give the case file's path.",
+    ),
+    "case-unreadable": Code("a case file cannot be read", (), "The message names file and reason."),
+    "case-version": Code(
+        "the case is of another schema",
+        ("another version of simkit wrote it",),
+        "Replay it with that version, or find it again from its seed.",
     ),
     "certificate-altered": Code("footer and content disagree", ("the file was edited", "a merge went wrong"), _AGAIN),
     "certificate-malformed": Code("a field is missing, unknown or of another type", ("the file was edited",), _AGAIN),
@@ -55,16 +110,72 @@ CODES: Mapping[str, Code] = {
     ),
     "certificate-truncated": Code("the file breaks off", ("an incomplete copy",), _AGAIN),
     "certificate-unfinished": Code("the certificate has no footer", ("an incomplete copy",), _AGAIN),
+    "configuration-unknown": Code(
+        "the adapter has no such configuration", ("a typing error",), "See `simkit list --adapters`."
+    ),
+    "deadlock": Code(
+        "nothing in the simulation can go on, and no timer is set",
+        ("tasks wait for one another", "an event nobody sets"),
+        "The message lists who waits where.",
+    ),
     "disk-full": Code("no space is left under the store", ("a full disk", "a quota"), _STORE),
     "explain-unknown": Code("nothing of this name can be explained", (), "See `simkit explain`."),
     "file-unusable": Code("the system refused to open, read or write a file", (), "The message names file and reason."),
     "folder-unwritable": Code("the store may not be written", ("a read-only file system", "another owner"), _STORE),
+    "install-failed": Code(
+        "the target's environment could not be made",
+        ("a build that needs a compiler",),
+        "The message ends with the installer's own words.",
+    ),
+    "install-no-network": Code(
+        "the target is not installed yet and no package registry answers",
+        ("no network", "a proxy that is not set"),
+        "Connect once; afterwards everything works offline.",
+    ),
+    "install-no-version": Code(
+        "the package registry has no such release", ("a typing error",), "Name a released version."
+    ),
     "jobs-range": Code("--jobs is out of range", (), "Give a number from 1 to 256."),
     "journal-malformed": Code("a line of a run's journal is no event", ("the file was edited",), "Delete the journal."),
+    "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
     "path-in-the-way": Code("a file is where a folder must go, or the reverse", (), "Move it, or choose another path."),
+    "real-io": Code(
+        "simulated code asked for a real file or socket",
+        ("a library that opens its own",),
+        "Use trio's own streams and the simulated disk.",
+    ),
+    "refused": Code(
+        "simulated code did something the simulation cannot repeat",
+        ("real files, sockets, subprocesses or threads",),
+        "The message names file and line.",
+    ),
+    "replay-diverged": Code(
+        "a replay left the recorded path",
+        ("the code under test changed", "something in it is not deterministic"),
+        "Run `simkit doctor -t TARGET`; if it is well, the code changed since the case was saved.",
+    ),
     "replay-what": Code("replay was given no run, or two", (), "Give a case, or -t and --scenario."),
+    "scenario-malformed": Code(
+        "the scenario inside a case cannot be read",
+        ("the file was edited", "another version of simkit wrote it"),
+        "Find the case again from its seed.",
+    ),
     "seeds-malformed": Code("--seeds is not understood", (), "Write 7, 0-999 or 1,5,9."),
+    "simulation-bound": Code(
+        "a simulated run met its limit of steps or of virtual time",
+        ("a loop that never waits", "a target that never settles"),
+        "It counts as inconclusive; replay it to see where it spins.",
+    ),
     "target-missing": Code("no target was named", (), "Name one: `simkit list --adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),
+    "target-unsupported": Code(
+        "a target of this kind cannot be tested", (), "Name an adapter, name==version, or the path of an adapter.toml."
+    ),
+    "target-version": Code("this adapter has no versions to choose from", (), "Leave the version out."),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
+    "worker-keeps-dying": Code(
+        "a process of the target ended by itself again and again",
+        ("it fails at start", "its state folder is not usable", "a poison task"),
+        "The message shows the end of its standard error.",
+    ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance.cli import codes, listing, usage
@@ -10,6 +10,9 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conformance.mutants import Mutant
+    from scenarios.obligations import Obligation
 
 _LEVELS = {"MUST": "decides certification", "SHOULD": "is reported, and decides nothing"}
 _KINDS = {
@@ -48,27 +51,30 @@ def known() -> Iterator[e.Listed]:
         yield e.Listed("exit codes", str(int(number)), codes.EXITS[number])
 
 
-def _obligation(one: Any) -> e.Explained:
-    causes = "\n".join(f"- {cause}" for cause in one.causes)
+def _obligation(one: Obligation) -> e.Explained:
+    from scenarios.obligations import ANOMALIES
+
+    anomalies = "\n".join(f"{name}: {ANOMALIES[name]}" for name in one.anomalies)
     sections = {
         "promise": one.promise,
-        "when it is broken": f"the anomaly is called {one.anomaly}" + (f"; usual causes:\n{causes}" if causes else ""),
+        "put to the test by": one.tested_by,
+        "when it is broken": anomalies,
+        "usual causes": "\n".join(f"- {cause}" for cause in one.causes),
         "how it is judged": f"{one.level}, which {_LEVELS[one.level]}\n{_KINDS[one.kind]}\n"
         f"put to the test at least {one.minimum} times, else inconclusive",
         "profile": f"{one.profile}, granted whole or not at all",
         "learnt from": ", ".join(one.learnt_from),
     }
-    name = one.judge.__name__.replace("_", " ") if hasattr(one, "judge") else one.anomaly
-    return e.Explained("obligation", one.id, name, {title: text for title, text in sections.items() if text})
+    return e.Explained("obligation", one.id, one.name, {title: text for title, text in sections.items() if text})
 
 
-def _mutant(name: str, one: Any) -> e.Explained:
+def _mutant(name: str, one: Mutant) -> e.Explained:
     sections = {
-        "what is changed": one.story,
-        "must be caught by": one.breaks,
+        "what is changed": one.change,
+        "must be caught by": one.obligation,
         "try it": f"simkit run -t reference --mutant {name} --seeds 0-499",
     }
-    return e.Explained("mutant", name, f"must break {one.breaks}", sections)
+    return e.Explained("mutant", name, f"must break {one.obligation}", sections)
 
 
 def _code(code: str) -> e.Explained:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from conformance import events as e
@@ -12,7 +11,9 @@ from simkit.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from conformance.mutants import Mutant
     from conformance.store import Store
+    from scenarios.obligations import Obligation
 
 
 def cases(store: Store) -> Iterator[e.Listed | Problem]:
@@ -21,7 +22,7 @@ def cases(store: Store) -> Iterator[e.Listed | Problem]:
         if isinstance(case, Problem):
             yield case
             continue
-        expect = " ".join(str(case.expect[key]) for key in ("obligation", "anomaly") if case.expect.get(key))
+        expect = " ".join(str((case.expect or {}).get(key) or "") for key in ("obligation", "anomaly")).strip()
         fields = {
             "target": _target(case.target),
             "world": str(case.world),
@@ -39,7 +40,7 @@ def _target(target: Mapping[str, Any]) -> str:
 def obligations() -> Iterator[e.Listed]:
     """The obligations in catalogue order."""
     for one in registry().values():
-        fields = {"level": one.level, "kind": one.kind, "profile": one.profile, "anomaly": one.anomaly}
+        fields = {"level": one.level, "kind": one.kind, "profile": one.profile, "anomaly": one.anomalies[0]}
         yield e.Listed("obligations", one.id, one.promise, {**fields, "minimum": str(one.minimum)})
 
 
@@ -63,7 +64,7 @@ def scenarios() -> Iterator[e.Listed]:
 def mutants() -> Iterator[e.Listed]:
     """The broken runtimes that prove the judges."""
     for name, one in mutant_registry().items():
-        yield e.Listed("mutants", name, one.story, {"breaks": one.breaks})
+        yield e.Listed("mutants", name, one.change, {"must break": one.obligation})
 
 
 KINDS: Mapping[str, Callable[[], Iterator[e.Listed]]] = {
@@ -74,13 +75,15 @@ KINDS: Mapping[str, Callable[[], Iterator[e.Listed]]] = {
 }
 
 
-def registry() -> Mapping[str, Any]:
+def registry() -> Mapping[str, Obligation]:
     """The obligations by id."""
-    found: Mapping[str, Any] = getattr(importlib.import_module("scenarios.obligations"), "OBLIGATIONS", {})
-    return found
+    from scenarios.obligations import OBLIGATIONS
+
+    return OBLIGATIONS
 
 
-def mutant_registry() -> Mapping[str, Any]:
-    """The mutants by name, each with `story` and `breaks` (the obligation it must break)."""
-    found: Mapping[str, Any] = getattr(importlib.import_module("conformance.mutants"), "MUTANTS", {})
-    return found
+def mutant_registry() -> Mapping[str, Mutant]:
+    """The mutants by name."""
+    from conformance.mutants import all_mutants
+
+    return all_mutants()

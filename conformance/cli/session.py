@@ -78,7 +78,10 @@ class Session:
     def emit(self, event: e.Event) -> None:
         """Show an event, count it, keep it. Never raises for a full disk: that is told, and earns its exit code."""
         self.tally.add(event)
-        self.reporter.show(event)
+        try:
+            self.reporter.show(event)
+        except BrokenPipeError:  # whoever read our output has gone; journal, cases and certificate are still wanted
+            _mute()
         if isinstance(event, e.CampaignBegan):
             _open_journal(self)
         if self.journal is None:
@@ -111,9 +114,6 @@ def conduct(session: Session, body: Callable[[Session], Done], *, campaign: bool
         if (campaign and code is not ExitCode.USAGE) or session.tally.began:
             session.emit(_ended(session, code, reason, session.clock() - began))
         return int(code)
-    except BrokenPipeError:  # whoever read our output has gone: nothing to tell, nobody to tell it to
-        _mute()
-        return int(ExitCode.PASSED)
     finally:
         session.reporter.close()
         session.close_journal()
@@ -135,8 +135,6 @@ def _guarded(session: Session, body: Callable[[Session], Done]) -> Done:
     try:
         with session.stop.listening():
             earned.append(body(session))
-    except BrokenPipeError:
-        raise
     except BaseException as error:  # noqa: BLE001 - a command answers for everything that is raised inside it
         for leaf in _leaves(error):
             _answer_for(leaf, session)

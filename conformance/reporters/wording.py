@@ -87,7 +87,9 @@ def _remark(event: e.VerdictReached) -> str:
     anomalies = ", ".join(verdict.anomalies)
     if verdict.outcome == "not-claimed":
         return f"observed: {verdict.observed}" + (f" ({anomalies})" if anomalies else "")
-    return "; ".join(part for part in (anomalies, verdict.reason) if part)
+    if verdict.outcome == "pass":
+        return ""
+    return verdict.reason if anomalies in verdict.reason else f"{anomalies}; {verdict.reason}".rstrip("; ")
 
 
 def certified(event: e.Certified) -> list[tuple[str, str]]:

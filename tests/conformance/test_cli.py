@@ -20,7 +20,11 @@ from conformance import cli, store
 from conformance import events as e
 from conformance.cli import engine as door
 from conformance.cli import listing, usage
+from conformance.mutants import Mutant
 from conformance.store import Store, read_journal
+from scenarios.obligations import Obligation
+from scenarios.verdict import Finding
+from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError
 from tests.report_samples import PROBLEM, FakeEngine, certificate, verdicts, violation
 
@@ -70,21 +74,23 @@ def journal() -> list[e.Event]:
 def registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """An obligation, a mutant and two adapters, whatever the kit ships."""
 
-    def acknowledged_task_survives() -> None: ...
+    def acknowledged_task_survives(_history: object) -> Finding:
+        return Finding()
 
-    obligation = types.SimpleNamespace(
+    obligation = Obligation(
         id="DUR-1",
         level="MUST",
         kind="safety",
         profile="Durable",
         promise="An acknowledged task is still there after any crash.",
-        anomaly="amnesia",
+        tested_by="a kill right after the acknowledgement",
+        anomalies=("amnesia",),
         minimum=3,
         causes=("acknowledges before it writes", "keeps tasks in memory"),
         learnt_from=("F-12",),
         judge=acknowledged_task_survives,
     )
-    mutant = types.SimpleNamespace(story="answers before the commit", breaks="DUR-1")
+    mutant = Mutant("ack-before-commit", "DUR-1", "Answers before the commit.", lambda _patch: None)
     monkeypatch.setattr(listing, "registry", lambda: {"DUR-1": obligation})
     monkeypatch.setattr(usage, "adapters", lambda: {"naive": usage.Adapter("naive"), "toy": usage.Adapter("toy")})
     monkeypatch.setattr(listing, "mutant_registry", lambda: {"ack-before-commit": mutant})
@@ -146,7 +152,7 @@ def test_certify_writes_the_certificate_and_says_where(engine: Callable[..., Fak
     assert cli.main(["certify", "toy"]) == 0
     (path,) = Path(".simkit/certificates").iterdir()
     out = capsys.readouterr().out
-    assert str(path.resolve()) in out
+    assert f"certificate  {path}\n" in out
     assert "granted      Durable" in out
     assert "exit 0: all 1 claimed obligations judged, 1 held" in out
 
@@ -428,7 +434,7 @@ def test_list_takes_the_kinds_asked_for(registries: None, capsys: Any) -> None:
     assert cli.main(["list", "--obligations", "--mutants"]) == 0
     out = capsys.readouterr().out
     assert "DUR-1  An acknowledged task" in out
-    assert "ack-before-commit  answers before the commit · breaks DUR-1" in out
+    assert "ack-before-commit  Answers before the commit. · must break DUR-1" in out
     assert "scenarios" not in out
 
 
@@ -437,6 +443,48 @@ def test_list_scenarios_has_stories_and_names(capsys: Any) -> None:
     assert cli.main(["list", "--scenarios", "--format", "json"]) == 0
     ids = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
     assert {"chain/*", "chain/undisturbed"} <= set(ids)
+
+
+def saved_case() -> Path:
+    """A real case in the store of this folder."""
+    case = Case(
+        world="simulated",
+        target={"target": "reference", "mutant": "timer-in-memory"},
+        scenario={"name": "seed/7"},
+        seed=7,
+        expect={"obligation": "SCH-1", "anomaly": "out of order"},
+    )
+    return case.save(Path(".simkit/cases"))
+
+
+def test_a_saved_case_is_listed_and_handed_to_the_engine(engine: Callable[..., FakeEngine], capsys: Any) -> None:
+    """The case that `replay` hands over is the one saved, found by the beginning of its id."""
+    path = saved_case()
+    assert cli.main(["cases"]) == 0
+    assert f"  {path.stem}  SCH-1 out of order · target reference timer-in-memory" in capsys.readouterr().out
+    fake = engine(lambda _emit, _stopping: e.Replayed("fixed", "seed/7", path.stem))
+    assert cli.main(["replay", path.stem[:6]]) == 0
+    assert fake.calls[0][1]["args"] == (Case.load(path),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("", None, "case-malformed"),
+        ('"simkit/case/1"', '"simkit/case/9"', "case-version"),
+        ('"seed": 7', '"seed": "x"', "case-malformed"),
+    ],
+    ids=["truncated", "other-version", "wrong-type"],
+)
+def test_a_spoilt_case_is_exit_2_with_a_hint(old: str, new: str | None, code: str, capsys: Any) -> None:
+    """A case cut short, of another version or with a wrong field is refused before anything runs."""
+    path = saved_case()
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2] if new is None else text.replace(old, new))
+    assert cli.main(["replay", path.stem]) == 2
+    err = capsys.readouterr().err
+    assert f"error[{code}]" in err
+    assert "hint:" in err
 
 
 def test_cases_lists_the_readable_and_tells_the_rest(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
