@@ -1,13 +1,13 @@
-"""Sphinx configuration; the `obligations` and `anomalies` directives list what the registry in `scenarios` holds."""
+"""Sphinx configuration; the directive `obligations` lists what the registry in `scenarios` holds."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sphinx.util.docutils import SphinxDirective
 
-from scenarios.obligations import OBLIGATIONS
+from scenarios.obligations import ANOMALIES, OBLIGATIONS, Obligation
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -29,30 +29,38 @@ nitpicky = True
 
 
 class Obligations(SphinxDirective):
-    """`{obligations}`: every obligation, grouped by profile, from the registry the judges run from."""
+    """`{obligations}`: every obligation by profile, from the registry that the judges run from, then the anomalies."""
 
     has_content: ClassVar[bool] = False
 
     def run(self) -> list[nodes.Node]:
-        rows: dict[str, list[Any]] = {}
+        rows: dict[str, list[Obligation]] = {}
         for obligation in OBLIGATIONS.values():
             rows.setdefault(obligation.profile, []).append(obligation)
         if not rows:
             raise self.error("scenarios.obligations.OBLIGATIONS is empty")
-        return self.parse_text_to_nodes("\n\n".join(map(_profile, rows, rows.values())), allow_section_headings=True)
+        pages = [*map(_profile, rows, rows.values()), _anomalies()]
+        return self.parse_text_to_nodes("\n\n".join(pages), allow_section_headings=True)
 
 
-def _profile(name: str, obligations: list[Any]) -> str:
+def _profile(name: str, obligations: list[Obligation]) -> str:
     return f"## {name}\n\n" + "\n\n".join(map(_entry, obligations))
 
 
-def _entry(obligation: Any) -> str:
+def _entry(obligation: Obligation) -> str:
     promise = obligation.promise.strip().rstrip(".")
+    causes = "".join(f"- {cause}\n" for cause in obligation.causes)
     return (
-        f"({obligation.id.lower()})=\n### {obligation.id}\n\n{promise[:1].upper()}{promise[1:]}.\n\n"
-        f"{obligation.level}, {obligation.kind}; put to the test at least {obligation.minimum} times; "
-        f"broken, it is called *{obligation.anomaly}*."
+        f"({obligation.id.lower()})=\n### {obligation.id} · {obligation.name}\n\n"
+        f"{promise[:1].upper()}{promise[1:]}.\n\n"
+        f"{obligation.level}, {obligation.kind}; tested by {obligation.tested_by}; to pass, exercised at least "
+        f"{obligation.minimum} times. Broken, it is called *{'* or *'.join(obligation.anomalies)}*.\n\n"
+        f"What usually breaks it:\n\n{causes}"
     )
+
+
+def _anomalies() -> str:
+    return "## Anomalies\n\n" + "\n".join(f"*{name}*\n: {meaning}\n" for name, meaning in ANOMALIES.items())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

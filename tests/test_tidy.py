@@ -80,23 +80,35 @@ def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
+INDIFFERENT = {"sorted", "min", "max", "len", "sum", "any", "all", "set", "frozenset"}
+KEEPS_ORDER = {"list", "tuple", "enumerate", "iter", "dict", "zip", "map", "filter"}
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 def _is_set(node: ast.AST, known: set[str]) -> bool:
     if isinstance(node, ast.Set | ast.SetComp):
         return True
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in {"set", "frozenset"}
+        return ast.unparse(node.func) in {"set", "frozenset"}
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.BitXor):
         return _is_set(node.left, known) or _is_set(node.right, known)
     return isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in known
 
 
-def _named_sets(tree: ast.AST) -> set[str]:
-    """Names and attributes that this module itself declares or fills as sets."""
+def _scope(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of one scope, without those of the functions inside it."""
+    for child in ast.iter_child_nodes(tree):
+        yield child
+        if not isinstance(child, FUNCTIONS):
+            yield from _scope(child)
+
+
+def _named_sets(nodes: list[ast.AST]) -> set[str]:
+    """Names and attributes that these nodes declare or fill as sets."""
     known: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.AnnAssign) and re.match(r"(frozen)?set\b", ast.unparse(node.annotation)):
-            known.add(ast.unparse(node.target))
-            known.add(f"self.{ast.unparse(node.target)}")
+            known |= {ast.unparse(node.target), f"self.{ast.unparse(node.target)}"}
         elif isinstance(node, ast.Assign) and _is_set(node.value, set()):
             known.update(ast.unparse(target) for target in node.targets)
     return known
@@ -104,14 +116,31 @@ def _named_sets(tree: ast.AST) -> set[str]:
 
 def set_order(tree: ast.Module) -> Iterator[Offence]:
     """A set has no order of its own (strings hash anew in every process): iterate over sorted(…) or a dict."""
-    known = _named_sets(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and _is_set(node.iter, known):
-            yield node.iter.lineno, "iterates over a set; its order differs between processes"
-        elif isinstance(node, ast.Call) and any(_is_set(arg, known) for arg in node.args):
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name in {"list", "tuple", "enumerate", "iter", "dict", "zip", "map", "filter"}:
-                yield node.lineno, f"{name}() of a set; its order differs between processes"
+    everywhere = {name for name in _named_sets(list(ast.walk(tree))) if name.startswith("self.")}
+    everywhere |= _named_sets(list(_scope(tree)))
+    for scope in [tree, *(node for node in ast.walk(tree) if isinstance(node, FUNCTIONS))]:
+        nodes = list(_scope(scope))
+        known = everywhere | _named_sets(nodes)
+        harmless = _without_order(nodes)
+        for node in nodes:
+            if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and node not in harmless:
+                if _is_set(node.iter, known):
+                    yield node.iter.lineno, "iterates over a set; its order differs between processes"
+            elif isinstance(node, ast.Call) and _keeps_order(node) and any(_is_set(a, known) for a in node.args):
+                yield node.lineno, f"{ast.unparse(node.func)}() of a set; its order differs between processes"
+
+
+def _keeps_order(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    return name in KEEPS_ORDER or name.endswith(".join")
+
+
+def _without_order(nodes: list[ast.AST]) -> list[ast.comprehension]:
+    """The `for … in` parts of comprehensions whose result is the same in any order."""
+    taken = [node for node in nodes if isinstance(node, ast.SetComp)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) in INDIFFERENT]
+    taken_by_calls = [a for call in calls for a in call.args if isinstance(a, ast.GeneratorExp | ast.ListComp)]
+    return [part for node in (*taken, *taken_by_calls) for part in node.generators]
 
 
 def private_trio(tree: ast.Module) -> Iterator[Offence]:
@@ -177,6 +206,8 @@ SAMPLES: list[tuple[Rule, str, str]] = [
     (set_order, "for x in {1, 2}: pass", "for x in sorted({1, 2}): pass"),
     (set_order, "s: set[str] = set()\nt = [x for x in s]", "s: set[str] = set()\nt = 'a' in s"),
     (set_order, "t = list(set(a) | set(b))", "t = len(set(a) | set(b))"),
+    (set_order, "def f():\n  s = {1}\n  return [x for x in s]", "def f():\n  s = {1}\ndef g(s): return [x for x in s]"),
+    (set_order, "t = [x for x in {1, 2}]", "t = any(x for x in {1, 2})"),
     (private_trio, "from trio import _core", "from trio import lowlevel"),
     (private_trio, "import trio\ntrio._core._run.Runner", "import trio\ntrio.run"),
     (prints, "print(1)", "emit(1)"),
