@@ -38,6 +38,7 @@ MARKER = "simkit-environment.json"
 INSTALL_S_MAX = 20 * 60
 LOCK_POLL_S = 0.2
 _TAIL_LINES = 12
+_PROGRESS_MAX = 100
 _NETWORK = (
     "temporary failure in name resolution",
     "failed to establish a new connection",
@@ -197,7 +198,7 @@ def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]
         for line in process.stdout:
             lines.append(line.rstrip())
             if line.startswith(("Collecting", "Downloading", "Installing", "Resolved", "Prepared", " Downloading")):
-                progress(line.strip())
+                progress(line.partition(" (from ")[0].strip()[:_PROGRESS_MAX])
         process.wait()
     finally:
         watchdog.cancel()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conformance.manifest import FILE, Manifest, Unit, load, nearest
+from conformance.manifest import FILE, Manifest, load, nearest
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -116,11 +116,6 @@ def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPT
     )
 
 
-def unit_of(target: Target, name: str) -> Unit:
-    """The unit of that name."""
-    return target.manifest.units[name]
-
-
 def _shipped(text: str, adapters: Path) -> tuple[Path, str | None] | None:
     parts = _PARTS.fullmatch(text)
     if parts is None or not (adapters / parts["name"] / FILE).is_file():
@@ -153,8 +148,8 @@ def _configuration(manifest: Manifest, wanted: str | None, path: Path) -> str:
 def _not_found(text: str, name: str, adapters: Path) -> SimkitError:
     path = Path(text)
     where = path.absolute() if _looks_like_path(text) else f"-t {text}"
-    beside = path.parent.glob("**/adapter.toml") if _looks_like_path(text) and path.parent.is_dir() else ()
-    near = [str(one) for one, _ in zip(sorted(beside), range(3), strict=False)]
+    beside = path.parent.glob("*/adapter.toml") if _looks_like_path(text) else ()
+    near = [str(one) for one in sorted(beside)[:3]]
     hint = (
         f"manifests near there: {', '.join(near)}" if near else "`simkit list --adapters` shows those that come with it"
     )

@@ -12,7 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from simkit_adapter import Busy, Refused, Rejected, Unknown, call, serve, state_folder
+from simkit_adapter import Busy, Json, Refused, Rejected, Unknown, call, serve, state_folder
 
 TRIES = 20
 POLL_S = 0.01
@@ -28,18 +28,18 @@ class Run:
         self.answers: dict[str, str] = {}  # leaf → nonce
         self.deadlines: dict[str, float] = {}  # sleep → when it ends
         self.signals: dict[str, tuple[str, str]] = {}  # command id → (name, nonce)
-        self.waiting: list[dict] = []
-        self.plan: dict = {}
-        self.status: dict = {"state": "running"}
+        self.waiting: list[Json] = []
+        self.plan: Json = {}
+        self.status: Json = {"state": "running"}
         self.journal.touch()
         for line in self.journal.read_text().splitlines():
             self.apply(json.loads(line))
 
-    def apply(self, entry: dict) -> None:
+    def apply(self, entry: Json) -> None:
         for field, value in entry.items():
             getattr(self, field).update(value)
 
-    def record(self, **entry: dict) -> None:
+    def record(self, **entry: Json) -> None:
         """Write one entry and wait until it is on disk; then let it count."""
         with self.lock, self.journal.open("a") as file:
             file.write(json.dumps(entry) + "\n")
@@ -47,7 +47,7 @@ class Run:
             os.fsync(file.fileno())
             self.apply(entry)
 
-    def record_later(self, **entry: dict) -> None:
+    def record_later(self, **entry: Json) -> None:
         """The fault: what calls this says yes before the entry is on disk."""
         threading.Timer(LATER_S, self.record, kwargs=entry).start()
 
@@ -61,7 +61,7 @@ class Run:
         except (Unknown, Rejected) as error:
             self.status = {"state": "failed", "error": str(error)}
 
-    def carry_out(self, op: dict) -> None:
+    def carry_out(self, op: Json) -> None:
         if op["op"] == "seq":
             for child in op["children"]:
                 self.carry_out(child)
@@ -80,7 +80,7 @@ class Run:
                 time.sleep(POLL_S)
             self.waiting.remove(op)
 
-    def insist(self, op: dict) -> str:
+    def insist(self, op: Json) -> str:
         for _ in range(TRIES):
             try:
                 return call(op, self.run, self.answers)
@@ -88,7 +88,7 @@ class Run:
                 time.sleep(0.1)
         raise Unknown(f"no answer to {op['id']} in {TRIES} tries")
 
-    def take(self, op: dict) -> bool:
+    def take(self, op: Json) -> bool:
         with self.lock:
             for name, nonce in self.signals.values():
                 if name == op["signal"] and nonce not in self.answers.values():
@@ -104,14 +104,14 @@ class Adapter:
         for one in self.runs.values():
             one.go()
 
-    def start(self, run: str, plan: dict, key: str) -> None:
+    def start(self, run: str, plan: Json, key: str) -> None:
         if run not in self.runs:
             self.runs[run] = Run(run)
             self.runs[run].record_later(plan=plan)
             self.runs[run].apply({"plan": plan})
             self.runs[run].go()
 
-    def status(self, run: str) -> dict:
+    def status(self, run: str) -> Json:
         if run not in self.runs:
             return {"state": "unknown"}
         one = self.runs[run]
@@ -119,7 +119,7 @@ class Adapter:
             return {"state": "waiting", "on": one.waiting[0]["signal"]}
         return one.status
 
-    def signal(self, run: str, name: str, payload: dict, id: str) -> None:  # noqa: A002 - the contract's word
+    def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         if run not in self.runs:
             raise Refused(f"no run {run}")
         entry = {id: (name, payload["nonce"])}

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from dbos import DBOS, SetWorkflowID
-from simkit_adapter import Busy, Refused, Unknown, call, leaves, serve, state_folder
+from simkit_adapter import Busy, Json, Refused, Unknown, call, leaves, serve, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,19 +41,19 @@ if int(version("dbos").split(".")[0]) < 3:
 DBOS(config=CONFIG)
 
 
-@DBOS.workflow()
-def interpret(run: str, op: dict, answers: dict) -> dict:
+@DBOS.workflow()  # type: ignore[untyped-decorator]  # its types are in another environment
+def interpret(run: str, op: Json, answers: Json) -> Json:
     """Carry out a part of the plan; return the answers known at its end."""
     return INTERPRETERS[op["op"]](run, op, answers)
 
 
-def seq(run: str, op: dict, answers: dict) -> dict:
+def seq(run: str, op: Json, answers: Json) -> Json:
     for child in op["children"]:
         answers = INTERPRETERS[child["op"]](run, child, answers)
     return answers
 
 
-def par(run: str, op: dict, answers: dict) -> dict:
+def par(run: str, op: Json, answers: Json) -> Json:
     branches = []
     for child in op["children"]:
         with SetWorkflowID(branch_id(DBOS.workflow_id, child)):
@@ -63,24 +63,24 @@ def par(run: str, op: dict, answers: dict) -> dict:
     return answers
 
 
-def call_step(run: str, op: dict, answers: dict) -> dict:
+def call_step(run: str, op: Json, answers: Json) -> Json:
     nonce = DBOS.run_step({"name": op["id"], **RETRIES}, call, op, run, answers)
     return {**answers, op["id"]: nonce}
 
 
-def wait(run: str, op: dict, answers: dict) -> dict:
+def wait(run: str, op: Json, answers: Json) -> Json:
     DBOS.set_event(op["id"], "waiting")
     nonce = DBOS.retrieve_workflow(mailbox_id(run, op)).get_result(polling_interval_sec=0.02)
     return {**answers, op["id"]: nonce}
 
 
-@DBOS.workflow()
+@DBOS.workflow()  # type: ignore[untyped-decorator]  # its types are in another environment
 def mailbox(signal: str) -> str:
     """Take one signal for one wait."""
-    return DBOS.recv(signal, timeout_seconds=WAIT_S_MAX)["nonce"]
+    return str(DBOS.recv(signal, timeout_seconds=WAIT_S_MAX)["nonce"])
 
 
-def sleep(run: str, op: dict, answers: dict) -> dict:
+def sleep(_run: str, op: Json, answers: Json) -> Json:
     DBOS.sleep(op["ns"] / 1e9)
     return answers
 
@@ -88,15 +88,15 @@ def sleep(run: str, op: dict, answers: dict) -> dict:
 INTERPRETERS = {"seq": seq, "par": par, "call": call_step, "wait": wait, "sleep": sleep}
 
 
-def branch_id(workflow: str, child: dict) -> str:
+def branch_id(workflow: str, child: Json) -> str:
     return f"{workflow}.{child['id']}"
 
 
-def mailbox_id(run: str, op: dict) -> str:
+def mailbox_id(run: str, op: Json) -> str:
     return f"{run}.{op['id']}.{op['signal']}"
 
 
-def workflows(workflow: str, op: dict) -> Iterator[str]:
+def workflows(workflow: str, op: Json) -> Iterator[str]:
     """The workflow that carries out `op` and those of the branches in it."""
     yield workflow
     for child in op.get("children", ()):
@@ -105,10 +105,10 @@ def workflows(workflow: str, op: dict) -> Iterator[str]:
 
 
 class Adapter:
-    def hello(self) -> dict:
+    def hello(self) -> Json:
         return {"name": "dbos", "version": version("dbos")}
 
-    def start(self, run: str, plan: dict, key: str) -> None:
+    def start(self, run: str, plan: Json, key: str) -> None:
         for op in leaves(plan):
             if op["op"] == "wait":
                 with SetWorkflowID(mailbox_id(run, op)):
@@ -116,7 +116,7 @@ class Adapter:
         with SetWorkflowID(run):
             DBOS.start_workflow(interpret, run, plan["root"], {})
 
-    def status(self, run: str) -> dict:
+    def status(self, run: str) -> Json:
         found = DBOS.get_workflow_status(run)
         if found is None:
             return {"state": "unknown"}
@@ -130,7 +130,7 @@ class Adapter:
             "operations": [{"id": op, "state": "succeeded", "nonce": nonce} for op, nonce in accepted.items()],
         }
 
-    def signal(self, run: str, name: str, payload: dict, id: str) -> None:  # noqa: A002 - the contract's word
+    def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         found = DBOS.get_workflow_status(run)
         if found is None:
             raise Refused(f"no workflow {run}")
@@ -138,7 +138,7 @@ class Adapter:
         DBOS.send(mailbox_id(run, op), payload, topic=name, idempotency_key=f"{run}:{id}")
 
 
-def progress(run: str, root: dict) -> tuple[dict, list[dict]]:
+def progress(run: str, root: Json) -> tuple[Json, list[Json]]:
     """The nonces DBOS has recorded, by leaf, and the waits that are open."""
     recorded, begun = {}, set()
     for workflow in dict.fromkeys(workflows(run, root)):
@@ -150,7 +150,7 @@ def progress(run: str, root: dict) -> tuple[dict, list[dict]]:
     return accepted, [op for op in leaves(root) if op["id"] in begun and op["id"] not in accepted]
 
 
-def addressed(run: str, root: dict, name: str, command: str) -> dict:
+def addressed(run: str, root: Json, name: str, command: str) -> Json:
     """The wait a signal is for: of several with one name an open one first. Its sender remembers which."""
     book = state_folder() / f"{run}.signals.json"
     sent = json.loads(book.read_text()) if book.exists() else {}

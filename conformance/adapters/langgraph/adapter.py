@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, RetryPolicy, interrupt
-from simkit_adapter import Busy, Refused, Unknown, call, configuration, dependencies, leaves, serve, state_folder
+from simkit_adapter import Busy, Json, Refused, Unknown, call, configuration, dependencies, leaves, serve, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,13 +35,13 @@ SAVER = SqliteSaver(sqlite3.connect(state_folder() / "langgraph.sqlite", check_s
 
 
 class State(TypedDict):
-    answers: Annotated[dict, operator.or_]
+    answers: Annotated[Json, operator.or_]
 
 
-def node(run: str, op: dict) -> Callable[[State], dict]:
+def node(run: str, op: Json) -> Callable[[State], Json]:
     """What carries out one leaf of the plan."""
 
-    def carry_out(state: State) -> dict:
+    def carry_out(state: State) -> Json:
         if op["op"] == "call":
             return {"answers": {op["id"]: call(op, run, state["answers"])}}
         if op["op"] == "wait":
@@ -55,7 +55,7 @@ def node(run: str, op: dict) -> Callable[[State], dict]:
 class Run:
     """One thread of LangGraph's, and the Python thread that invokes it, when there is one."""
 
-    def __init__(self, run: str, plan: dict) -> None:
+    def __init__(self, run: str, plan: Json) -> None:
         self.plan, self.worker = plan, threading.Thread()
         self.config: Any = {"configurable": {"thread_id": run}, "recursion_limit": 1000}
         graph = StateGraph(State)
@@ -94,10 +94,10 @@ class Adapter:
             run = file.name.removesuffix(".plan.json")
             self.runs[run] = Run(run, json.loads(file.read_text()))
 
-    def hello(self) -> dict:
+    def hello(self) -> Json:
         return {"name": "langgraph", "version": version("langgraph"), "configuration": DURABILITY}
 
-    def start(self, run: str, plan: dict, key: str) -> None:
+    def start(self, run: str, plan: Json, key: str) -> None:
         if run not in self.runs:
             keep(state_folder() / f"{run}.plan.json", plan)
             self.runs[run] = Run(run, plan)
@@ -119,13 +119,13 @@ class Adapter:
         ):
             self.runs[run].invoke(None)
 
-    def _lost_signals(self, run: str) -> dict[str, dict]:
+    def _lost_signals(self, run: str) -> dict[str, Json]:
         """What `exit` forgot: answers it was given in an invocation that never came to its end."""
         sent = recorded(run) if DURABILITY == "exit" else {}
         pending = self.runs[run].pending() if sent else {}
         return {one: payload for one, payload in sent.values() if one in pending}
 
-    def status(self, run: str) -> dict:
+    def status(self, run: str) -> Json:
         if run not in self.runs:
             return {"state": "unknown"}
         busy = self.runs[run].worker.is_alive()
@@ -140,7 +140,7 @@ class Adapter:
             return {"state": "waiting", "on": next(iter(waiting.values())), **shown}
         return {"state": "running", **shown} if state.next else {"state": "done", "result": answers, **shown}
 
-    def signal(self, run: str, name: str, payload: dict, id: str) -> None:  # noqa: A002 - the contract's word
+    def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         if run not in self.runs:
             raise Refused(f"no thread {run}")
         sent = recorded(run)
@@ -155,7 +155,7 @@ class Adapter:
             self.runs[run].wait_for(lambda: found not in self.runs[run].pending())
 
 
-def recorded(run: str) -> dict[str, list]:
+def recorded(run: str) -> dict[str, Any]:
     """The caller's own record: which interrupt each signal was addressed to, and with what."""
     book = state_folder() / f"{run}.signals.json"
     return json.loads(book.read_text()) if book.exists() else {}

@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from simkit_adapter import Busy, Refused, Rejected, Unknown, call, serve, state_folder
+from simkit_adapter import Busy, Json, Refused, Rejected, Unknown, call, serve, state_folder
 
 TRIES = 20
 POLL_S = 0.01
@@ -20,21 +20,22 @@ POLL_S = 0.01
 class Run:
     """One run, wholly in memory."""
 
-    def __init__(self, run: str, plan: dict) -> None:
-        self.run, self.answers = run, {}
-        self.waiting: list[dict] = []  # waits that have begun, oldest first
+    def __init__(self, run: str, plan: Json) -> None:
+        self.run = run
+        self.answers: dict[str, str] = {}
+        self.waiting: list[Json] = []  # waits that have begun, oldest first
         self.signals: dict[str, tuple[str, str]] = {}  # command id → (name, nonce)
-        self.status: dict = {"state": "running"}
+        self.status: Json = {"state": "running"}
         threading.Thread(target=self.main, args=(plan["root"],), daemon=True).start()
 
-    def main(self, root: dict) -> None:
+    def main(self, root: Json) -> None:
         try:
             self.carry_out(root)
             self.status = {"state": "done", "result": self.answers}
         except (Unknown, Rejected) as error:
             self.status = {"state": "failed", "error": str(error)}
 
-    def carry_out(self, op: dict) -> None:
+    def carry_out(self, op: Json) -> None:
         if op["op"] == "seq":
             for child in op["children"]:
                 self.carry_out(child)
@@ -51,7 +52,7 @@ class Run:
                 self.take(op)
                 time.sleep(POLL_S)
 
-    def insist(self, op: dict) -> str:
+    def insist(self, op: Json) -> str:
         for _ in range(TRIES):
             try:
                 return call(op, self.run, self.answers)
@@ -59,7 +60,7 @@ class Run:
                 time.sleep(0.1)
         raise Unknown(f"no answer to {op['id']} in {TRIES} tries")
 
-    def take(self, op: dict) -> None:
+    def take(self, op: Json) -> None:
         for command, (name, nonce) in list(self.signals.items()):
             if name == op["signal"] and self.signals.pop(command, None):
                 self.waiting.remove(op)
@@ -71,12 +72,12 @@ class Adapter:
     def __init__(self) -> None:
         self.runs = {file.stem: Run(file.stem, json.loads(file.read_text())) for file in state_folder().glob("*.json")}
 
-    def start(self, run: str, plan: dict, key: str) -> None:
+    def start(self, run: str, plan: Json, key: str) -> None:
         if run not in self.runs:
             (state_folder() / f"{run}.json").write_text(json.dumps(plan))
             self.runs[run] = Run(run, plan)
 
-    def status(self, run: str) -> dict:
+    def status(self, run: str) -> Json:
         if run not in self.runs:
             return {"state": "unknown"}
         one = self.runs[run]
@@ -84,7 +85,7 @@ class Adapter:
             return {"state": "waiting", "on": one.waiting[0]["signal"]}
         return one.status
 
-    def signal(self, run: str, name: str, payload: dict, id: str) -> None:  # noqa: A002 - the contract's word
+    def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         if run not in self.runs:
             raise Refused(f"no run {run}")
         self.runs[run].signals[id] = (name, payload["nonce"])
