@@ -25,12 +25,14 @@ class Plain:
         if isinstance(event, e.Progress | e.Installing):
             self._progress.show(event)
             return
-        self._progress.pause()
         first = self._tally.add(event)
+        if not first or isinstance(event, wording.SILENT):
+            return
+        self._progress.pause()
         match event:
             case e.CampaignBegan():
                 self._err.write(wording.began(event) + "\n")
-            case e.ViolationFound() if first:
+            case e.ViolationFound():
                 self._say(failure(event))
             case e.Trouble():
                 self._err.write(f"{event.problem}\n")

@@ -26,10 +26,17 @@ _LANE_WIDTH_MIN = 14
 _ANSWER_STYLES = {"reproduced": "red", "different": "red", "diverged": "yellow", "fixed": "green"}
 
 
+class _Console(Console):
+    """Rich ends the process when a reader goes away; a campaign has more to do than to be read."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Pretty:
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._console = Console(file=out, highlight=False, markup=False, emoji=False)
-        self._errors = Console(file=err, highlight=False, markup=False, emoji=False)
+        self._console = _Console(file=out, highlight=False, markup=False, emoji=False)
+        self._errors = _Console(file=err, highlight=False, markup=False, emoji=False)
         self._progress = shower(err)
         self._tally = Tally()
         self._tabled = False
@@ -39,14 +46,16 @@ class Pretty:
         if isinstance(event, e.Progress | e.Installing):
             self._progress.show(event)
             return
-        self._progress.pause()
         first = self._tally.add(event)
+        if not first or isinstance(event, wording.SILENT):
+            return
+        self._progress.pause()
         match event:
             case e.CampaignBegan():
                 self._errors.print(Text(wording.began(event), "bold"), soft_wrap=True)
             case e.Trouble():
                 self._trouble(event)
-            case e.ViolationFound() if first:
+            case e.ViolationFound():
                 self._failure(event)
             case e.Certified():
                 self._table()

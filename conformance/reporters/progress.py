@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 import attrs
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from conformance.events import CampaignBegan, Installing, Progress
+from conformance.events import Installing, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 10.0
 _REDRAWS_S = 0.1
+_TASK = TaskID(0)  # the only one
 
 
 class Shower(Protocol):
@@ -73,34 +74,38 @@ class Live:
     console: Console
     clock: Callable[[], float] = time.monotonic
     _bar: Bar | None = None
+    _shown: bool = False
     _last: float = float("-inf")
 
     def show(self, event: Event) -> None:
         now = self.clock()
-        if not isinstance(event, Progress | Installing | CampaignBegan) or now - self._last < _REDRAWS_S:
+        if not isinstance(event, Progress | Installing) or now - self._last < _REDRAWS_S:
             return
         self._last = now
         if self._bar is None:
             self._bar = _make_bar(self.console)
+        if isinstance(event, Progress):
+            self._bar.update(_TASK, completed=event.done, total=event.total, description=event.note)
+        else:
+            self._bar.update(_TASK, description=event.text)
+        if self._shown:
+            self._bar.refresh()
+        else:
             self._bar.start()
-        task = self._bar.task_ids[0] if self._bar.task_ids else self._bar.add_task("", total=None)
-        match event:
-            case Progress():
-                self._bar.update(task, completed=event.done, total=event.total, description=event.note)
-            case Installing():
-                self._bar.update(task, description=event.text)
-        self._bar.refresh()
+        self._shown = True
 
     def pause(self) -> None:
-        if self._bar is not None:
+        if self._bar is not None and self._shown:
             self._bar.stop()
-            self._bar = None
+            self._shown = False
             self._last = float("-inf")
 
 
 def _make_bar(console: Console) -> Bar:
     columns = (TimeElapsedColumn(), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
-    return Bar(*columns, console=console, transient=True, auto_refresh=False)
+    bar = Bar(*columns, console=console, transient=True, auto_refresh=False)
+    bar.add_task("", total=None)
+    return bar
 
 
 def _words(event: Progress) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance import events as e
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance import events as e
     from conformance.tally import Tally
     from scenarios.verdict import Outcome
 
+#: Events that print nothing of their own: they are counted, and told at the end.
+SILENT = (e.RunFinished, e.VerdictReached)
 #: Titles of the verdict table's columns.
 COLUMNS = ("obligation", "verdict", "exercised", "anomalies / observed")
 
