@@ -31,6 +31,7 @@ from simkit.services.lines import (
     encode,
     serve_connection,
     serve_lines,
+    swallow,
 )
 from simkit.services.passage import (
     SLOW_NS,
@@ -76,5 +77,6 @@ __all__ = [
     "parse_request",
     "serve_connection",
     "serve_lines",
+    "swallow",
     "unreadable",
 ]

@@ -267,16 +267,16 @@ def load_json(text: bytes, *, field: str) -> Any:
         raise BadRequestError(field, f"not JSON ({error!s:.100}); got {text[:80]!r}") from None
 
 
-def parse_request(data: object, *, service: str | None = None, key: str | None = None) -> Request:
-    """A request from decoded JSON. Over HTTP `service` and `key` come from path and header, not from the body."""
+def parse_request(data: object, *, given: Mapping[str, object] | None = None) -> Request:
+    """A request from decoded JSON. What is `given` by the transport (a path, a header) may not stand in `data`."""
     if not isinstance(data, dict):
         raise BadRequestError("body", f"expected a JSON object; got {data!r:.80}")
-    fields = dict(data)
-    if service is not None:
-        fields = _add(fields, service=service, key=key)
     known = tuple(field.name for field in attrs.fields(Request))
-    if unknown := sorted(set(fields) - set(known)):
+    if unknown := sorted(set(data) - set(known)):
         raise BadRequestError(unknown[0], f"unknown field; a request has {', '.join(known)}")
+    if twice := sorted(set(data) & set(given or {})):
+        raise BadRequestError(twice[0], "given by method, path or header here, not by the body")
+    fields = {**data, **(given or {})}
     request = Request(
         service=_known_service(fields.get("service")),
         run=_text(fields, "run"),
@@ -289,13 +289,6 @@ def parse_request(data: object, *, service: str | None = None, key: str | None =
     )
     _check(request)
     return request
-
-
-def _add(fields: dict[str, Any], **given: str | None) -> dict[str, Any]:
-    for name in given:
-        if name in fields:
-            raise BadRequestError(name, "given by the path or a header over HTTP, not by the body")
-    return {**fields, **given}
 
 
 def _check(request: Request) -> None:
