@@ -15,19 +15,23 @@ import contextlib
 import errno
 import os
 import socket as stdlib_socket
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
-from simkit._network.connecting import Attempt, Cancellable
+from simkit._kernel.timers import Timer
+from simkit._network.connecting import Attempt
 from simkit._network.endpoint import Address, Endpoint
 from simkit._network.hooks import Factory, Resolver
 from simkit._network.listening import Listener
-from simkit._network.sockets import Process, SimulatedSocket
+from simkit._network.sockets import SimulatedSocket
 from simkit._storage.faults import NEVER, Ratio
-from simkit.disk import Choices
+from simkit.process import Process, current_process
+
+if TYPE_CHECKING:
+    from simkit.world import World
 
 __all__ = ["OUTSIDE", "Network", "NetworkOptions", "SimulatedSocket", "abort", "installed"]
 
@@ -58,33 +62,16 @@ class NetworkOptions:
     connect_timeout_ns: int = 130_000_000_000
 
 
-class World(Protocol):
-    """A simulation, as far as the network cares."""
-
-    @property
-    def tape(self) -> Any: ...
-
-    @property
-    def now_ns(self) -> int: ...
-
-    @property
-    def hosts(self) -> Mapping[str, Any]: ...
-
-    def call_later(self, delay_ns: int, fn: Callable[..., Any], /, *args: Any) -> Cancellable: ...
-
-
 class Network:
     """All hosts' TCP. `fired` counts every fault that really happened."""
 
-    def __init__(
-        self, world: World, current_process: Callable[[], Process | None], options: NetworkOptions | None = None
-    ) -> None:
-        self.options = NetworkOptions() if options is None else options
+    def __init__(self, world: World) -> None:
+        #: Latencies and faults; to be replaced at any time.
+        self.options = NetworkOptions()
         self.connections: dict[int, Endpoint] = {}
         self.fired: dict[str, int] = {}
         self._world = world
-        self._current = current_process
-        self._stream: Choices = world.tape.stream("network")
+        self._stream = world.tape.stream("network")
         self._aliases: dict[str, str] = {}
         self._listeners: dict[tuple[str, int], Listener] = {}
         self._bound: dict[tuple[str, int], SimulatedSocket] = {}
@@ -133,11 +120,11 @@ class Network:
 
     def place_of(self, process: Process | None) -> str:
         """Return the place of a process."""
-        return OUTSIDE if process is None else str(process.host.name)
+        return OUTSIDE if process is None else process.host.name
 
     def address_of(self, place: str) -> str:
         """Return the address of a place."""
-        return OUTSIDE_ADDRESS if place == OUTSIDE else str(self._world.hosts[place].address)
+        return OUTSIDE_ADDRESS if place == OUTSIDE else self._world.hosts[place].address
 
     def resolve(self, name: str) -> str:
         """Return the address that `name` has for the current process; gaierror when there is none."""
@@ -158,7 +145,7 @@ class Network:
 
     def socket(self) -> SimulatedSocket:
         """Return a new socket of the current process."""
-        owner = self._current()
+        owner = current_process()
         return self._new_socket(owner, self.place_of(owner))
 
     def bind(self, socket: SimulatedSocket, host: str, port: int) -> None:
@@ -226,7 +213,7 @@ class Network:
         """Window of one direction."""
         return self.options.buffer_bytes
 
-    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> Cancellable:
+    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> Timer:
         """Set a callback timer of the world."""
         return self._world.call_later(delay_ns, fn)
 
@@ -264,9 +251,7 @@ class Network:
 
     def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
         """Trace an event of the network."""
-        trace = getattr(self._world, "trace", None)
-        if trace is not None:
-            trace.event("net", what, connection, source, target, size)
+        self._world.trace.record("net", what, connection, source, target, size)
 
     def listener(self, place: str, local: Address, source: str) -> Listener | None:
         """Return who listens there for connections from `source`."""
@@ -348,17 +333,9 @@ def abort(stream: trio.SocketStream) -> None:
 
 
 @contextlib.contextmanager
-def installed(
-    world: World, current_process: Callable[[], Process | None], options: NetworkOptions | None = None
-) -> Iterator[Network]:
-    """Put the simulated network under trio in this block; enter it inside the running simulation.
-
-    Args:
-        world: gives hosts, timers, time and the tape.
-        current_process: tells whose call this is; None for the outside.
-        options: latencies and faults.
-    """
-    network = Network(world, current_process, options)
+def installed(world: World) -> Iterator[Network]:
+    """Put `world.network` under trio in this block; enter it inside the running simulation."""
+    network = world.network
     factory = trio.socket.set_custom_socket_factory(Factory(network))
     resolver = trio.socket.set_custom_hostname_resolver(Resolver(network))
     try:

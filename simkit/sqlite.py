@@ -19,16 +19,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import posixpath
+import sys
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import apsw
 import attrs
 
 from simkit._storage.locks import Locks, locks_of
-from simkit.disk import Choices, Disk, File, Owner, ProcessDead, normal
+from simkit.disk import Disk, File, ProcessDead, normal
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.process import Process, current_process
+
+if TYPE_CHECKING:
+    from simkit.world import World
 
 __all__ = ["Accounting", "installed"]
 
@@ -43,42 +48,6 @@ REPORTED_SECTOR_BYTES = 4096
 _JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
 
 
-class Host(Protocol):
-    """A host, as far as SQLite cares."""
-
-    @property
-    def disk(self) -> Disk: ...
-
-
-class Process(Owner, Protocol):
-    """A process that can open databases."""
-
-    @property
-    def host(self) -> Host: ...
-
-
-class Stream(Choices, Protocol):
-    """A tape stream that SQLite's own random numbers are seeded from."""
-
-    def randbytes(self, key: str, n: int, /) -> bytes: ...
-
-
-class Tape(Protocol):
-    """Where streams come from."""
-
-    def stream(self, label: str, /) -> Stream: ...
-
-
-class World(Protocol):
-    """A simulation, as far as SQLite cares."""
-
-    @property
-    def tape(self) -> Tape: ...
-
-    @property
-    def now_ns(self) -> int: ...
-
-
 @attrs.define
 class Accounting:
     """What SQLite would have done with time: `slept_us` microseconds in busy handlers, over `sleeps` sleeps."""
@@ -87,27 +56,28 @@ class Accounting:
     sleeps: int = 0
 
 
-@attrs.define
 class _Session:
     """One simulation's use of the VFS."""
 
-    world: World
-    current: Callable[[], Process | None]
-    epoch_ns: int
-    accounting: Accounting
-    connections: list[tuple[Process, weakref.ref[apsw.Connection]]] = attrs.field(factory=list)
-    mourned: list[Process] = attrs.field(factory=list)
+    def __init__(self, world: World, epoch_ns: int) -> None:
+        self.world = world
+        self.epoch_ns = epoch_ns
+        self.accounting = Accounting()
+        self.connections: list[tuple[Process, weakref.ref[apsw.Connection]]] = []
+        self.deferred: list[apsw.Connection] = []
+        self.mourned: list[Process] = []
 
     def place(self, path: str) -> tuple[Disk, Process]:
         """Return the disk that `path` is on, and who asks."""
-        process = self.current()
+        process = current_process()
         if process is None:
             raise SimkitError(_no_process(path))
         return process.host.disk, process
 
     def adopt(self, connection: apsw.Connection) -> None:
         """Remember a new connection, to close it when its process dies."""
-        process = self.current()
+        self._close_deferred()
+        process = current_process()
         if process is None:
             return
         self.connections = [entry for entry in self.connections if entry[1]() is not None]
@@ -119,28 +89,30 @@ class _Session:
     def bury(self, process: Process) -> None:
         """Close the connections of a process that just died.
 
-        Not when it died inside its own call into SQLite: closing a connection under its own feet is not safe. The end
-        of the simulation closes those.
+        Not at once when it died inside its own call into SQLite: a connection cannot be closed under its own feet. Those
+        are kept from the garbage collector until somebody else is running.
         """
         self.mourned = [known for known in self.mourned if known is not process]
-        if self.current() is not process:
-            self._close(lambda owner: owner is process)
+        doomed = [entry for entry in self.connections if entry[0] is process]
+        self.connections = [entry for entry in self.connections if entry[0] is not process]
+        self.deferred += [connection for _, reference in doomed if (connection := reference()) is not None]
+        if current_process() is not process:
+            self._close_deferred()
 
     def end(self) -> None:
         """Close everything that is still open, without a byte written."""
         for process, _ in self.connections:
             process.host.disk.handles.bury(process)
-        self._close(lambda _: True)
+        self.deferred += [found for _, reference in self.connections if (found := reference()) is not None]
+        self.connections.clear()
+        self._close_deferred()
 
-    def _close(self, chosen: Callable[[Process], bool]) -> None:
-        doomed = [entry for entry in self.connections if chosen(entry[0])]
-        self.connections = [entry for entry in self.connections if not chosen(entry[0])]
+    def _close_deferred(self) -> None:
+        doomed, self.deferred = self.deferred, []
         with _VFS.shut():
-            for _, reference in doomed:
-                connection = reference()
-                if connection is not None:
-                    with contextlib.suppress(apsw.Error, ProcessDead):
-                        connection.close(True)
+            for connection in doomed:
+                with contextlib.suppress(apsw.Error, ProcessDead):
+                    connection.close(True)
 
 
 class _File:
@@ -337,28 +309,40 @@ _VFS = _Vfs()
 
 
 @contextlib.contextmanager
-def installed(
-    world: World, current_process: Callable[[], Process | None], *, epoch_ns: int = 0
-) -> Iterator[Accounting]:
-    """Make the simulated disks SQLite's default file system inside the block.
+def installed(world: World) -> Iterator[Accounting]:
+    """Make the simulated disks SQLite's default file system inside the block, with the world's time and randomness."""
+    from simkit.world import EPOCH_NS
 
-    Args:
-        world: gives time and the tape.
-        current_process: tells whose call this is; None for the outside, which has no disk.
-        epoch_ns: Unix time at which the world's clock began.
-    """
     before = apsw.vfs_names()[0]
-    session = _Session(world, current_process, epoch_ns, Accounting())
+    session = _Session(world, EPOCH_NS)
     outer, _VFS.session = _VFS.session, session
+    world.kernel.endings.append(session.end)  # before the frames that hold connections are freed
     adopt = session.adopt
     apsw.connection_hooks.append(adopt)
     apsw.set_default_vfs(VFS_NAME)
     apsw.randomness(0)  # SQLite's generator is process-wide: forget what it knows, ask the tape anew
     try:
-        yield session.accounting
+        with _quiet_destructors():
+            yield session.accounting
     finally:
         session.end()
         apsw.connection_hooks.remove(adopt)
         apsw.set_default_vfs(before)
         _VFS.session = outer
         apsw.randomness(0)
+
+
+@contextlib.contextmanager
+def _quiet_destructors() -> Iterator[None]:
+    """Let `ProcessDead` pass in silence where nobody can catch it: a process died while a connection closed itself."""
+    before = sys.unraisablehook
+
+    def hook(found: sys.UnraisableHookArgs) -> None:
+        if not isinstance(found.exc_value, ProcessDead):
+            before(found)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 #: A SYN that met a full accept queue is sent again after this long, as Linux does.
 SYN_RETRY_NS = 1_000_000_000
-
-
-class Cancellable(Protocol):
-    """A timer that can be called off."""
-
-    def cancel(self) -> None: ...
 
 
 class Attempt:

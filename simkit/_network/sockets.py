@@ -6,30 +6,16 @@ import errno
 import os
 import socket as stdlib_socket
 import struct
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import trio
 
 from simkit._network.endpoint import Address, Endpoint
 from simkit._network.listening import Listener
-from simkit.disk import ProcessDead
+from simkit.process import Process, ProcessDead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from simkit.network import Network
-
-
-class Process(Protocol):
-    """A process, as far as the network cares."""
-
-    @property
-    def alive(self) -> bool: ...
-
-    @property
-    def host(self) -> Any: ...
-
-    def on_death(self, callback: Callable[[], None], /) -> object: ...
 
 
 class SimulatedSocket(trio.socket.SocketType):

@@ -1,0 +1,451 @@
+"""The simulated disk: what a running process sees, what a power loss leaves, which faults fire."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable
+
+import pytest
+
+from simkit.disk import SECTOR_BYTES, Boundary, Disk, DiskFaults, File, ProcessDead, Tear
+from simkit.tape import Tape
+
+
+class Program:
+    """A process, reduced to what the disk asks of it."""
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.callbacks: list[Callable[[], None]] = []
+
+    def on_death(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+    def kill(self) -> None:
+        self.alive = False
+        for callback in self.callbacks:
+            callback()
+
+
+def new_disk(seed: int = 0, *, entry_durable_on_fsync: bool = False, provisioned: bool = True) -> Disk:
+    stream = Tape.from_seed(seed).stream("disk/a")
+    return Disk("a", stream, entry_durable_on_fsync=entry_durable_on_fsync, provisioned=provisioned)
+
+
+def made(disk: Disk, path: str, data: bytes, *, durable: bool = True) -> File:
+    file = disk.open(path, create=True)
+    file.write(data, 0)
+    if durable:
+        file.fsync()
+        disk.sync_dir("/")
+    return file
+
+
+def outcomes(make: Callable[[Disk], None], read: Callable[[Disk], object], seeds: int = 60) -> list[object]:
+    """What sampled power losses leave, each distinct result once, in order of appearance."""
+    found: list[object] = []
+    for seed in range(seeds):
+        disk = new_disk(seed)
+        make(disk)
+        disk.crash()
+        result = read(disk)
+        if result not in found:
+            found.append(result)
+    return found
+
+
+def test_reads_see_unsynced_writes_and_power_loss_does_not() -> None:
+    """A write is visible at once and gone after a power loss that loses everything unsynced."""
+    disk = new_disk()
+    file = made(disk, "/f", b"old")
+    file.write(b"new", 0)
+    assert disk.read_file("/f") == b"new"
+    disk.crash("lose")
+    assert disk.read_file("/f") == b"old"
+
+
+def test_a_power_loss_that_keeps_everything_keeps_everything() -> None:
+    """Mode keep is a power loss after a lucky write-back."""
+    disk = new_disk()
+    made(disk, "/f", b"data", durable=False)
+    assert disk.crash("keep").losses == {}
+    assert disk.read_file("/f") == b"data"
+
+
+def test_killing_a_process_keeps_what_it_wrote() -> None:
+    """The page cache belongs to the kernel: a process's death loses nothing."""
+    disk, program = new_disk(), Program()
+    disk.open("/f", create=True, owner=program).write(b"data", 0)
+    program.kill()
+    assert disk.read_file("/f") == b"data"
+
+
+def test_fsync_does_not_make_the_name_durable() -> None:
+    """Strict POSIX: a new file that was synced, in a directory that was not, can be lost by name."""
+
+    def make(disk: Disk) -> None:
+        file = disk.open("/f", create=True)
+        file.write(b"data", 0)
+        file.fsync()
+
+    def read(disk: Disk) -> object:
+        return disk.read_file("/f") if disk.exists("/f") else None
+
+    assert set(outcomes(make, read)) == {None, b"data"}
+
+
+def test_the_option_makes_an_fsynced_new_file_findable() -> None:
+    """With entry_durable_on_fsync, as on ext4, the fsync of a new or renamed file persists its name."""
+    disk = new_disk(entry_durable_on_fsync=True)
+    made(disk, "/f.tmp", b"data", durable=False).fsync()
+    disk.rename("/f.tmp", "/f")
+    disk.open("/f").fsync()
+    made(disk, "/g", b"", durable=False)
+    disk.crash("lose")
+    assert disk.listdir("/") == ["f"]
+
+
+def test_a_directory_sync_covers_its_own_entries_only() -> None:
+    """Syncing one directory leaves the entries of another at risk."""
+    disk = new_disk()
+    for path in ("/a/f", "/b/f"):
+        disk.open(path, create=True).fsync()
+    disk.sync_dir("/a")
+    disk.crash("lose")
+    assert (disk.exists("/a/f"), disk.exists("/b/f")) == (True, False)
+
+
+def test_a_lost_unlink_brings_the_file_back() -> None:
+    """An unlink without a directory sync may never have happened: the file returns, with its durable bytes."""
+
+    def make(disk: Disk) -> None:
+        made(disk, "/f", b"data").close()
+        disk.unlink("/f")
+
+    assert set(map(str, outcomes(make, lambda disk: disk.durable_files()))) == {"{}", "{'/f': b'data'}"}
+
+
+def test_a_rename_is_atomic_in_both_directions() -> None:
+    """After a power loss the target holds all of the old or all of the new, and the source name agrees."""
+
+    def make(disk: Disk) -> None:
+        made(disk, "/f", b"old")
+        made(disk, "/f.tmp", b"new")
+        disk.rename("/f.tmp", "/f")
+
+    found = outcomes(make, lambda disk: disk.durable_files())
+    assert len(found) == 2
+    assert {"/f": b"new"} in found
+    assert {"/f": b"old", "/f.tmp": b"new"} in found
+
+
+def test_the_classic_rename_without_fsync_can_leave_an_empty_file() -> None:
+    """Rename over a file whose replacement was never synced: the new name with none of the new bytes is legal."""
+
+    def make(disk: Disk) -> None:
+        made(disk, "/f", b"old")
+        made(disk, "/f.tmp", b"new", durable=False)
+        disk.rename("/f.tmp", "/f")
+        disk.sync_dir("/")
+
+    assert b"" in outcomes(make, lambda disk: disk.read_file("/f"))
+
+
+def test_unsynced_writes_are_settled_independently_of_their_order() -> None:
+    """A later write can survive while an earlier one is lost, and the hole between reads as zeros."""
+
+    def make(disk: Disk) -> None:
+        file = made(disk, "/f", b"")
+        for sector in range(2):
+            file.write(b"x" * SECTOR_BYTES, sector * SECTOR_BYTES)
+
+    found = outcomes(make, lambda disk: disk.read_file("/f"))
+    assert bytes(SECTOR_BYTES) + b"x" * SECTOR_BYTES in found
+    assert b"x" * SECTOR_BYTES in found
+    assert b"" in found
+
+
+def test_writes_tear_at_sector_bounds_only() -> None:
+    """A torn write leaves whole sectors of the new data beside whole sectors of the old, at true disk offsets."""
+    start, sectors = 100, 4
+    seen = set()
+    for seed in range(200):
+        disk = new_disk(seed)
+        file = made(disk, "/f", b"o" * (sectors * SECTOR_BYTES))
+        file.write(b"n" * (sectors * SECTOR_BYTES - start), start)
+        if "torn-write" not in disk.crash().losses:
+            continue
+        image = disk.read_file("/f")
+        changes = [at for at in range(1, len(image)) if image[at] != image[at - 1] and at != start]
+        assert all(at % SECTOR_BYTES == 0 for at in changes), changes
+        seen.add(tuple(changes))
+    assert len(seen) >= 3
+
+
+def test_a_write_within_one_sector_never_tears() -> None:
+    """The sector is the unit of atomicity: 512 aligned bytes are old or new."""
+
+    def make(disk: Disk) -> None:
+        made(disk, "/f", b"o" * SECTOR_BYTES).write(b"n" * SECTOR_BYTES, 0)
+
+    found = outcomes(make, lambda disk: disk.read_file("/f"))
+    assert sorted(map(str, found)) == sorted(map(str, [b"o" * SECTOR_BYTES, b"n" * SECTOR_BYTES]))
+
+
+def test_a_truncate_is_durable_by_fsync_only() -> None:
+    """An unsynced truncate may or may not have happened; a synced one has."""
+
+    def make(disk: Disk) -> None:
+        made(disk, "/f", b"12345678").truncate(3)
+
+    assert sorted(outcomes(make, lambda disk: disk.size("/f"))) == [3, 8]  # type: ignore[type-var]
+    disk = new_disk()
+    file = made(disk, "/f", b"12345678")
+    file.truncate(3)
+    file.fsync()
+    disk.crash("lose")
+    assert disk.read_file("/f") == b"123"
+
+
+def test_the_same_seed_loses_the_same() -> None:
+    """A power loss is a function of the tape."""
+
+    def digest(seed: int) -> str:
+        disk = new_disk(seed)
+        file = made(disk, "/f", b"")
+        for at in range(20):
+            file.write(bytes([at]) * 700, at * 700)
+        disk.crash()
+        return disk.digest()
+
+    assert digest(3) == digest(3)
+    assert digest(3) != digest(4)
+
+
+def test_a_tape_without_departures_loses_nothing() -> None:
+    """0 is nothing special: the shrunk power loss is one in which every write had arrived."""
+    disk = Disk("a", Tape.from_departures({}).stream("disk/a"))
+    made(disk, "/f", b"data", durable=False)
+    assert disk.crash().losses == {}
+    assert disk.read_file("/f") == b"data"
+
+
+def test_an_explicit_directory_can_be_lost_with_all_that_is_in_it() -> None:
+    """mkdir is an entry like any other: without a sync of the parent, everything below goes with it."""
+    disk = new_disk(provisioned=False)
+    disk.mkdir("/d")
+    disk.open("/d/f", create=True).fsync()
+    disk.sync_dir("/d")
+    disk.crash("lose")
+    assert disk.listdir("/") == []
+
+
+def test_without_provisioning_a_missing_directory_is_an_error() -> None:
+    """ENOENT for a file in a directory that nobody made, ENOTEMPTY and EEXIST as POSIX has them."""
+    disk = new_disk(provisioned=False)
+    for call, number in (
+        (lambda: disk.open("/no/f", create=True), errno.ENOENT),
+        (lambda: disk.open("/f"), errno.ENOENT),
+        (lambda: disk.unlink("/f"), errno.ENOENT),
+        (lambda: disk.open("/", create=True), errno.EISDIR),
+        (lambda: disk.mkdir("/"), errno.EEXIST),
+    ):
+        with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+            call()
+    disk.mkdir("/d")
+    disk.open("/d/f", create=True, exclusive=True)
+    with pytest.raises(FileExistsError):
+        disk.open("/d/f", create=True, exclusive=True)
+    with pytest.raises(OSError, match="not empty"):
+        disk.rmdir("/d")
+
+
+def test_boundaries_are_numbered_and_reported_before_they_take_effect() -> None:
+    """The hook sees each state-changing operation once, in order, and the disk as it was before."""
+    seen: list[tuple[int, str, int]] = []
+    disk = new_disk()
+
+    def hook(boundary: Boundary) -> None:
+        seen.append((boundary.number, boundary.kind, disk.size("/f") if disk.exists("/f") else -1))
+
+    disk.on_boundary = hook
+    file = disk.open("/f", create=True)
+    file.write(b"data", 0)
+    file.read(4, 0)
+    file.truncate(2)
+    file.fsync()
+    disk.rename("/f", "/g")
+    disk.rename("/g", "/f")
+    disk.sync_dir("/")
+    disk.unlink("/f")
+    kinds = ["create", "write", "truncate", "fsync", "rename", "rename", "sync_dir", "unlink"]
+    assert seen == list(zip(range(1, 9), kinds, [-1, 0, 4, 2, 2, -1, 2, 2], strict=True))
+    assert disk.boundaries == 8
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_hook_that_kills_the_owner_prevents_the_operation(number: int) -> None:
+    """Whatever the boundary, after the kill it has not happened, and nothing after it does either."""
+    disk, program = new_disk(), Program()
+    states: list[str] = []
+
+    def hook(boundary: Boundary) -> None:
+        states.append(disk.digest())
+        if boundary.number == number:
+            program.kill()
+
+    disk.on_boundary = hook
+    with pytest.raises(ProcessDead):
+        run_through(disk, program)
+    assert len(states) == number
+    assert disk.digest() == states[-1]
+    with pytest.raises(ProcessDead):
+        disk.open("/f", create=True, owner=program)
+
+
+def run_through(disk: Disk, program: Program) -> None:
+    file = disk.open("/f", create=True, owner=program)
+    file.write(b"data", 0)
+    file.fsync()
+    disk.rename("/f", "/g", owner=program)
+    disk.sync_dir("/", owner=program)
+    disk.unlink("/g", owner=program)
+    disk.sync_dir("/", owner=program)
+
+
+def test_power_loss_inside_a_hook_ends_whoever_was_inside_the_disk() -> None:
+    """The caller does not come back, whether it has an owner or not, and the write did not happen."""
+    disk = new_disk()
+    file = made(disk, "/f", b"old")
+
+    def hook(_: Boundary) -> None:
+        disk.crash("keep")
+
+    disk.on_boundary = hook
+    with pytest.raises(ProcessDead):
+        file.write(b"new", 0)
+    assert disk.read_file("/f") == b"old"
+    with pytest.raises(ProcessDead):
+        disk.open("/g", create=True)
+    assert not disk.exists("/g")
+
+
+def test_a_hook_can_tear_a_write() -> None:
+    """A Tear writes the first bytes, then takes the writer down: a write(2) that was cut short."""
+    disk, program = new_disk(), Program()
+    file = disk.open("/f", create=True, owner=program)
+    disk.on_boundary = lambda _: Tear(3, program.kill)
+    with pytest.raises(ProcessDead):
+        file.write(b"abcdef", 0)
+    disk.on_boundary = None
+    assert disk.read_file("/f") == b"abc"
+    assert disk.fired == {"torn-by-hook": 1}
+
+
+def test_handles_of_the_dead_raise_and_their_locks_are_given_back() -> None:
+    """Every method of a dead handle raises a BaseException, closing is harmless, on_release ran once."""
+    disk, program = new_disk(), Program()
+    file = disk.open("/f", create=True, owner=program)
+    released: list[int] = []
+    file.on_release = lambda: released.append(1)
+    before = disk.boundaries
+    program.kill()
+    for call in (
+        lambda: file.read(1, 0),
+        lambda: file.write(b"x", 0),
+        lambda: file.truncate(0),
+        file.fsync,
+        file.size,
+    ):
+        with pytest.raises(ProcessDead):
+            call()
+    file.close()
+    assert not issubclass(ProcessDead, Exception)
+    assert (released, disk.boundaries, disk.size("/f")) == ([1], before, 0)
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "truncate", "fsync", "sync_dir", "rename", "unlink", "create"])
+def test_an_error_asked_for_fires_once_and_is_counted(kind: str) -> None:
+    """fail_next makes exactly the next operation of that kind fail, without taking effect, and counts it."""
+    disk = new_disk()
+    made(disk, "/old", b"data")
+    disk.fail_next(kind, errno.EIO)
+    digest = ""
+    steps: list[Callable[[], object]] = [
+        lambda: disk.open("/old").read(1, 0),
+        lambda: disk.open("/new", create=True),
+        lambda: disk.open("/new").write(b"x", 0),
+        lambda: disk.open("/new").truncate(0),
+        lambda: disk.open("/new").fsync(),
+        lambda: disk.rename("/new", "/newer"),
+        lambda: disk.sync_dir("/"),
+        lambda: disk.unlink("/newer"),
+    ]
+    try:
+        for step in steps:
+            digest = disk.digest()
+            step()
+    except OSError as error:
+        assert error.errno == errno.EIO  # noqa: PT017 - which step fails depends on the kind
+    else:
+        pytest.fail("nothing failed")
+    assert disk.digest() == digest
+    assert disk.fired == {f"{kind}-eio": 1}
+
+
+def test_a_failed_fsync_drops_the_dirty_pages() -> None:
+    """As on Linux: reads still show the data, the next fsync says fine, and a power loss takes it."""
+    disk = new_disk()
+    file = made(disk, "/f", b"old")
+    file.write(b"new", 0)
+    disk.fail_next("fsync", errno.EIO, path="/f")
+    with pytest.raises(OSError, match="/f"):
+        file.fsync()
+    file.fsync()
+    assert disk.read_file("/f") == b"new"
+    disk.crash("keep")
+    assert disk.read_file("/f") == b"old"
+
+
+def test_a_lying_fsync_says_done_and_is_counted() -> None:
+    """A disk that lies acknowledges and keeps nothing."""
+    disk = new_disk()
+    file = made(disk, "/f", b"old")
+    disk.faults = DiskFaults(fsync_lies=(1, 1))
+    file.write(b"new", 0)
+    file.fsync()
+    disk.crash("lose")
+    assert disk.read_file("/f") == b"old"
+    assert disk.fired["lying-fsync"] == 1
+
+
+def test_errors_drawn_from_the_tape_fire_at_about_their_ratio() -> None:
+    """One write in four fails, none of the failing ones takes effect, and the count is exact."""
+    disk = new_disk(7)
+    file = made(disk, "/f", b"")
+    disk.faults = DiskFaults(write_eio=(1, 4))
+    failures = 0
+    for at in range(400):
+        try:
+            file.write(b"x", at)
+        except OSError:
+            failures += 1
+    assert 60 < failures < 140
+    assert disk.fired == {"write-eio": failures}
+
+
+def test_a_full_disk_refuses_growth_but_not_overwriting() -> None:
+    """ENOSPC at the capacity; space comes back with an unlink."""
+    disk = new_disk()
+    made(disk, "/a", b"x" * 600)
+    file = made(disk, "/b", b"")
+    disk.capacity_bytes = 1000
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        file.write(b"y" * 401, 0)
+    file.write(b"y" * 400, 0)
+    file.write(b"z" * 400, 0)
+    disk.unlink("/a")
+    file.write(b"y" * 600, 400)
+    assert disk.fired == {"full": 1}

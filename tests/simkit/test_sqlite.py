@@ -1,0 +1,494 @@
+"""SQLite on the simulated disk: what survives a power loss, and what must never touch the disk again."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import subprocess
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import apsw
+import pytest
+import trio
+
+from simkit.disk import Boundary, Disk, DiskFaults, ProcessDead
+from simkit.process import current_process
+from simkit.tape import Tape
+from simkit.world import Host, Outcome, World, run
+
+T = TypeVar("T")
+PATH = "/state/x.db"
+EXCLUSIVE = "PRAGMA locking_mode=EXCLUSIVE"
+
+
+def simulate(main: Callable[[World], Awaitable[T]], seed: int = 0) -> T:
+    return outcome_of(main, seed).unwrap()
+
+
+def outcome_of(main: Callable[[World], Awaitable[T]], seed: int = 0) -> Outcome[T]:
+    return run(main, tape=Tape.from_seed(seed))
+
+
+async def on(host: Host, fn: Callable[[], T]) -> T:
+    """Run `fn` as a process of `host` and return what it returned."""
+
+    async def program() -> T:
+        await trio.lowlevel.checkpoint()
+        return fn()
+
+    status = await host.start(program).wait()
+    if status.error is not None:
+        raise status.error
+    return status.value
+
+
+def opened(journal: str, synchronous: str) -> apsw.Connection:
+    """Open as a careful program does; with exclusive locking DELETE would keep and overwrite its journal."""
+    connection = apsw.Connection(PATH)
+    connection.execute(f"PRAGMA locking_mode={'EXCLUSIVE' if journal == 'WAL' else 'NORMAL'}")
+    assert connection.execute(f"PRAGMA journal_mode={journal}").get == journal.lower()
+    connection.execute(f"PRAGMA synchronous={synchronous}")
+    return connection
+
+
+def write_rows(connection: apsw.Connection, acknowledged: list[int], rows: int) -> None:
+    """Commit one row a transaction, some of them spilling over several pages."""
+    connection.execute("CREATE TABLE IF NOT EXISTS t(k INTEGER PRIMARY KEY, v BLOB)")
+    for key in range(rows):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO t VALUES(?, ?)", (key, bytes([key % 256]) * (key * 7919 % 3000)))
+        connection.execute("COMMIT")
+        acknowledged.append(key)
+
+
+def verdict(acknowledged: int, found: tuple[int, bool] | str) -> str:
+    """What a recovered database is worth: fine, lost acknowledged rows, invented rows, or corrupt."""
+    if isinstance(found, str):
+        return found
+    count, sound = found
+    if not sound:
+        return "corrupt"
+    if count < acknowledged:
+        return "lost"
+    return "fine" if count <= acknowledged + 1 else "invented"
+
+
+def recovered() -> tuple[int, bool] | str:
+    """Open what the power loss left, as the next incarnation would."""
+    try:
+        connection = apsw.Connection(PATH)
+        connection.execute(EXCLUSIVE)
+        if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 't'").get:
+            return 0, True
+        rows = connection.execute("SELECT k, v FROM t ORDER BY k")
+        keys = [key for key, value in rows if value is not None and set(value) <= {key % 256}]
+        sound = connection.execute("PRAGMA integrity_check").get == "ok" and keys == list(range(len(keys)))
+        return len(keys), sound
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError):
+        return "corrupt"
+
+
+def crash_once(seed: int, journal: str, synchronous: str, prepare: Callable[[Disk], None], cut: int | None) -> str:
+    """Cut the power right before boundary number `cut`, or at the end of all work, recover, and judge."""
+
+    async def main(world: World) -> str:
+        host = world.host("a")
+        prepare(host.disk)
+        acknowledged: list[int] = []
+
+        async def writer() -> None:
+            await trio.lowlevel.checkpoint()
+            write_rows(opened(journal, synchronous), acknowledged, 25)
+
+        if cut is not None:
+            host.at_boundary(cut, host.power_loss)
+        await host.start(writer).wait()
+        assert host.disk.crashes == (0 if cut is None else 1)
+        if cut is None:
+            return str(host.boundaries)
+        host.disk.faults = DiskFaults()
+        return verdict(len(acknowledged), await on(host, recovered))
+
+    return simulate(main, seed)
+
+
+def crashes(journal: str, synchronous: str, rounds: int, prepare: Callable[[Disk], None] = lambda _: None) -> Any:
+    """Judge `rounds` power losses at boundaries drawn from all those of an undisturbed run."""
+    boundaries = int(crash_once(0, journal, synchronous, prepare, None))
+    draw = Tape.from_seed(1).stream("cuts")
+    cuts = [1 + draw.randrange("cut", boundaries) for _ in range(rounds)]
+    return collections.Counter(crash_once(n, journal, synchronous, prepare, cut) for n, cut in enumerate(cuts))
+
+
+@pytest.mark.parametrize(("journal", "synchronous"), [("WAL", "FULL"), ("DELETE", "EXTRA")])
+def test_a_durable_configuration_never_loses_an_acknowledged_commit(journal: str, synchronous: str) -> None:
+    """WAL/FULL and DELETE/EXTRA keep every acknowledged commit over 300 power losses at drawn boundaries."""
+    assert crashes(journal, synchronous, 300) == {"fine": 300}
+
+
+def test_delete_full_can_lose_the_last_acknowledged_commit() -> None:
+    """SQLite's default acknowledges before the journal's unlink is durable: the old journal returns and rolls back."""
+    found = crashes("DELETE", "FULL", 300)
+    assert found["lost"] >= 3
+    assert set(found) == {"fine", "lost"}
+
+
+def test_delete_full_is_safe_where_an_unlink_is_durable_at_once() -> None:
+    """The loss above is the directory entry's: make every directory change durable, and it is gone."""
+
+    def prepare(disk: Disk) -> None:
+        trace = disk.on_boundary
+
+        def hook(boundary: Boundary) -> Any:
+            disk._names.sync(lambda _: True)
+            return None if trace is None else trace(boundary)
+
+        disk.on_boundary = hook
+
+    assert crashes("DELETE", "FULL", 150, prepare) == {"fine": 150}
+
+
+def test_wal_normal_loses_commits_but_never_corrupts() -> None:
+    """synchronous=NORMAL trades the last commits for speed; what is left is a sound, shorter database."""
+    found = crashes("WAL", "NORMAL", 200)
+    assert found["lost"] >= 20
+    assert set(found) == {"fine", "lost"}
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE"])
+def test_a_lying_fsync_defeats_every_configuration(journal: str) -> None:
+    """A disk that only pretends to sync loses acknowledged commits or corrupts the file, whatever the settings."""
+
+    def prepare(disk: Disk) -> None:
+        disk.faults = DiskFaults(fsync_lies=(1, 1))
+
+    found = crashes(journal, "EXTRA", 100, prepare)
+    assert found["lost"] + found["corrupt"] >= 20
+    assert found["invented"] == 0
+
+
+def test_synchronous_off_can_corrupt() -> None:
+    """The judge can see corruption: without any sync and a rollback journal, some power loss leaves a broken file."""
+    assert crashes("DELETE", "OFF", 150)["corrupt"] >= 1
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE", "PERSIST", "TRUNCATE"])
+def test_killing_the_process_loses_nothing_in_any_mode(journal: str) -> None:
+    """A kill without a power loss keeps the page cache: every acknowledged commit is there, even unsynced."""
+
+    def crashed(cut: int) -> str:
+        async def main(world: World) -> str:
+            host = world.host("a")
+            acknowledged: list[int] = []
+
+            async def writer() -> None:
+                await trio.lowlevel.checkpoint()
+                write_rows(opened(journal, "OFF"), acknowledged, 12)
+
+            process = host.start(writer)
+            host.at_boundary(cut, process.kill)
+            await process.wait()
+            return verdict(len(acknowledged), await on(host, recovered))
+
+        return simulate(main)
+
+    verdicts = {cut: crashed(cut) for cut in range(1, 90, 2)}
+    assert set(verdicts.values()) == {"fine"}, verdicts
+
+
+def test_the_same_seed_gives_a_byte_identical_database() -> None:
+    """random(), randomblob() and 'now' come from the tape and the world's clock."""
+
+    def write() -> list[Any]:
+        connection = opened("WAL", "FULL")
+        connection.execute("CREATE TABLE t(a, b, c)")
+        for _ in range(20):
+            connection.execute(
+                "INSERT INTO t VALUES(random(), hex(randomblob(8)), strftime('%Y-%m-%d %H:%M:%f','now'))"
+            )
+        return list(connection.execute("SELECT * FROM t LIMIT 1"))
+
+    async def main(world: World) -> tuple[str, list[Any]]:
+        await world.sleep_ns(1_500_000_000)
+        rows = await on(world.host("a"), write)
+        return world.host("a").disk.digest(), rows
+
+    first, second, other = (simulate(main, seed) for seed in (5, 5, 6))
+    assert first == second
+    assert first[0] != other[0]
+    assert first[1][0][2] == "2026-01-01 00:00:01.500"
+
+
+def test_wal_needs_exclusive_locking_and_says_so() -> None:
+    """Without shared memory the pragma answers delete; a program that checks the answer is warned."""
+
+    def ask() -> object:
+        return apsw.Connection(PATH).execute("PRAGMA journal_mode=WAL").get
+
+    async def main(world: World) -> object:
+        return await on(world.host("a"), ask)
+
+    assert simulate(main) == "delete"
+
+
+def test_lock_levels_hold_between_connections_and_processes() -> None:
+    """One writer at a time, readers beside it, none while it commits: as on a real file."""
+
+    def scene(host: Host) -> list[str]:
+        one, two = opened("DELETE", "FULL"), opened("DELETE", "FULL")
+        told = []
+
+        def attempt(who: apsw.Connection, sql: str) -> None:
+            try:
+                who.execute(sql).fetchall()
+                told.append("ok")
+            except apsw.BusyError:
+                told.append("busy")
+
+        one.execute("CREATE TABLE t(a)")
+        attempt(one, "BEGIN IMMEDIATE")  # reserved
+        attempt(one, "INSERT INTO t VALUES(1)")
+        attempt(two, "BEGIN IMMEDIATE")  # refused
+        attempt(two, "BEGIN; SELECT * FROM t")  # shared, beside reserved
+        attempt(one, "COMMIT")  # pending: waits for the reader
+        attempt(two, "COMMIT")
+        attempt(one, "COMMIT")
+        attempt(two, "SELECT * FROM t")
+        attempt(one, "BEGIN EXCLUSIVE")
+        attempt(two, "SELECT * FROM t")
+        return told
+
+    async def main(world: World) -> list[str]:
+        host = world.host("a")
+        return await on(host, lambda: scene(host))
+
+    assert simulate(main) == ["ok", "ok", "busy", "ok", "busy", "ok", "ok", "ok", "ok", "busy"]
+
+
+def test_busy_handlers_wait_in_no_time_and_are_accounted() -> None:
+    """A busy timeout ends in BusyError without moving any clock: nobody else could run meanwhile."""
+
+    async def main(world: World) -> int:
+        def scene() -> None:
+            one, two = apsw.Connection(PATH), apsw.Connection(PATH)
+            two.set_busy_timeout(10_000)
+            one.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(apsw.BusyError):
+                two.execute("BEGIN IMMEDIATE")
+
+        await on(world.host("a"), scene)
+        return world.now_ns
+
+    assert simulate(main) == 0
+
+
+def test_locks_of_the_dead_are_free_at_once() -> None:
+    """A process killed inside a transaction blocks nobody, and its half-done work is rolled back."""
+
+    async def main(world: World) -> list[Any]:
+        host = world.host("a")
+
+        async def holder() -> None:
+            connection = opened("DELETE", "FULL")
+            connection.execute("CREATE TABLE t(a)")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("INSERT INTO t VALUES(1)")
+            connection.execute("PRAGMA cache_spill=1")
+            await trio.sleep_forever()
+
+        process = host.start(holder)
+        await world.sleep_ns(1)
+        process.kill()
+        return await on(host, lambda: list(opened("DELETE", "FULL").execute("SELECT * FROM t")))
+
+    assert simulate(main) == []
+
+
+@pytest.mark.parametrize("journal", ["WAL", "DELETE", "PERSIST", "TRUNCATE"])
+@pytest.mark.parametrize("hot", [True, False])
+def test_connections_of_the_dead_never_touch_the_disk(journal: str, hot: bool) -> None:
+    """Neither the death nor collecting the garbage nor a successor's work lets a dead connection write or delete."""
+    kept: list[apsw.Connection] = []
+
+    async def main(world: World) -> None:
+        host = world.host("a")
+
+        async def victim() -> None:
+            connection = opened(journal, "FULL")
+            connection.execute("CREATE TABLE t(a)")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO t VALUES(zeroblob(3000000))")
+            if not hot:
+                connection.execute("COMMIT")
+            kept.append(connection)
+            await trio.sleep_forever()
+
+        process = host.start(victim)
+        await world.sleep_ns(1)
+        before = host.disk.digest(), host.disk.boundaries
+        process.kill()
+        gc.collect()
+        assert (host.disk.digest(), host.disk.boundaries) == before
+
+        def successor() -> None:
+            rows = list(opened(journal, "FULL").execute("SELECT length(a) FROM t"))
+            assert rows == ([] if hot else [(3000000,)])
+            state = host.disk.digest(), host.disk.boundaries
+            with pytest.raises((apsw.Error, ProcessDead)):
+                kept[0].execute("INSERT INTO t VALUES(2)")
+            kept.clear()
+            gc.collect()
+            assert (host.disk.digest(), host.disk.boundaries) == state
+
+        await on(host, successor)
+
+    simulate(main)
+
+
+def test_a_process_that_dies_inside_its_own_write_gets_a_base_exception() -> None:
+    """The kill lands inside COMMIT: no `except Exception` sees it, and trying again does not reach the disk."""
+    seen: list[str] = []
+
+    async def main(world: World) -> tuple[int, int]:
+        host = world.host("a")
+
+        async def victim() -> None:
+            connection = opened("WAL", "FULL")
+            connection.execute("CREATE TABLE t(a)")
+            process = current_process()
+            assert process is not None
+            host.at_boundary(host.disk.boundaries + 2, process.kill)
+            for _ in range(3):
+                try:
+                    connection.execute("INSERT INTO t VALUES(1)")
+                except BaseException as error:  # noqa: BLE001 - a program that swallows everything
+                    seen.append("exception" if isinstance(error, Exception) else type(error).__name__)
+            await trio.sleep(1)
+            seen.append("came back")
+
+        await host.start(victim).wait()
+        boundaries = host.disk.boundaries
+        await trio.sleep(10)
+        return boundaries, host.disk.boundaries
+
+    before, after = simulate(main)
+    assert seen[0] == "ProcessDead"
+    assert "came back" not in seen
+    assert before == after
+
+
+@pytest.mark.parametrize(("kind", "error"), [("write", apsw.IOError), ("fsync", apsw.IOError), ("read", apsw.IOError)])
+def test_disk_errors_reach_the_program_as_sqlite_errors(kind: str, error: type[Exception]) -> None:
+    """EIO becomes SQLITE_IOERR, the transaction is rolled back, and the next one works."""
+
+    async def main(world: World) -> object:
+        host = world.host("a")
+
+        def program() -> object:
+            opened("DELETE", "FULL").execute("CREATE TABLE t(a)").connection.close()
+            connection = opened("DELETE", "FULL")
+            host.disk.fail_next(kind, 5)
+            with pytest.raises(error):
+                connection.execute("INSERT INTO t VALUES(1)")
+            connection.execute("INSERT INTO t VALUES(2)")
+            return connection.execute("SELECT a FROM t").get
+
+        return await on(host, program), dict(host.disk.fired)
+
+    assert simulate(main) == (2, {f"{kind}-eio": 1})
+
+
+def test_a_full_disk_is_sqlite_full() -> None:
+    """ENOSPC becomes SQLITE_FULL, and the database stays sound."""
+
+    async def main(world: World) -> object:
+        host = world.host("a")
+
+        def program() -> object:
+            connection = opened("WAL", "FULL")
+            connection.execute("CREATE TABLE t(a)")
+            host.disk.capacity_bytes = host.disk.used_bytes() + 10_000
+            with pytest.raises(apsw.FullError):
+                connection.execute("INSERT INTO t VALUES(zeroblob(20000))")
+            host.disk.capacity_bytes = None
+            return connection.execute("PRAGMA integrity_check").get
+
+        return await on(host, program)
+
+    assert simulate(main) == "ok"
+
+
+def test_the_outside_has_no_disk() -> None:
+    """A path opened outside every process is refused in words; memory databases work anywhere."""
+
+    async def main(world: World) -> str:
+        assert apsw.Connection(":memory:").execute("SELECT 1").get == 1
+        with pytest.raises(Exception, match="outside every simulated process") as info:
+            apsw.Connection(PATH)
+        return str(info.value)
+
+    assert "host.start" in simulate(main)
+
+
+def test_two_hosts_have_two_disks() -> None:
+    """The same path on another host is another file."""
+
+    async def main(world: World) -> tuple[list[str], list[str]]:
+        await on(world.host("a"), lambda: opened("WAL", "FULL").execute("CREATE TABLE t(a)").fetchall())
+        await on(world.host("b"), lambda: None)
+        return world.host("a").disk.listdir("/state"), world.host("b").disk.listdir("/state")
+
+    assert simulate(main) == (["x.db"], [])
+
+
+def test_after_a_simulation_sqlite_is_itself_again() -> None:
+    """The default VFS and the hooks are put back, also when the simulation fails."""
+    before = apsw.vfs_names()[0], list(apsw.connection_hooks)
+
+    async def main(world: World) -> None:
+        assert apsw.vfs_names()[0] == "simkit"
+        raise ValueError
+
+    assert isinstance(outcome_of(main).error, ValueError)
+    assert (apsw.vfs_names()[0], list(apsw.connection_hooks)) == before
+
+
+def test_leaving_the_interpreter_with_dead_connections_is_silent() -> None:
+    """Connections of the dead and of a world that ended neither warn nor crash when Python leaves."""
+    program = """
+        import apsw, trio
+        from simkit.tape import Tape
+        from simkit.world import run
+
+        kept = []
+
+        async def main(world):
+            host = world.host("a")
+            for journal in ("WAL", "DELETE"):
+                async def victim(journal=journal):
+                    connection = apsw.Connection(f"/{journal}.db")
+                    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+                    connection.execute(f"PRAGMA journal_mode={journal}")
+                    connection.execute("CREATE TABLE t(a); BEGIN IMMEDIATE; INSERT INTO t VALUES(zeroblob(9000))")
+                    kept.append((connection, connection.execute("SELECT * FROM t")))
+                    await trio.sleep_forever()
+                host.start(victim)
+                doomed = host.start(victim)
+                await world.sleep_ns(1)
+                doomed.kill()
+
+        outcome = run(main, tape=Tape.from_seed(1))
+        assert outcome.error is None, outcome.error
+        print(len(kept))
+    """
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
