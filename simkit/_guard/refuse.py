@@ -131,6 +131,9 @@ def refusal(event: str, args: tuple[Any, ...]) -> RefusedError:
     return error
 
 
+_TRIO_SOCKET = str(Path(trio.__file__).parent / "_socket.py")
+
+
 def _hook(event: str, args: tuple[Any, ...]) -> None:
     if event not in _REFUSED:
         return
@@ -150,7 +153,18 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
         return True  # a descriptor that is open already
     if event == "sqlite3.connect":
         return args[0] == ":memory:"
+    if event == "socket.getaddrinfo":
+        return _asks_for_numbers(inspect.currentframe())
     return event in _FILE_EVENTS and _reads_the_program(inspect.currentframe())
+
+
+def _asks_for_numbers(frame: types.FrameType | None) -> bool:
+    """Before it asks the resolver, trio tries whether the name is an address already: that never leaves the process."""
+    while frame is not None:
+        if frame.f_code.co_filename == _TRIO_SOCKET and frame.f_code.co_name == "getaddrinfo":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _reads_the_program(frame: types.FrameType | None) -> bool:
