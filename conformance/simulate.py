@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import attrs
 import trio
 
-import simkit
 from conformance.driver import Observation, observe
 from conformance.mutants import applied
 from conformance.subject import subject_of
@@ -24,6 +23,9 @@ from scenarios import catalogue
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import Plan
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.strategy import RandomWalk, ReplaySchedule, Strategy
+from simkit.tape import Tape
+from simkit.world import Limits, Outcome, World, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 RUN = "run-1"
 #: Virtual time between two looks at the status; short against every sleep and lease.
 POLL_NS = 20_000_000
-LIMITS = simkit.Limits(steps=400_000, time_ns=600 * 1_000_000_000)
+LIMITS = Limits(steps=400_000, time_ns=600 * 1_000_000_000)
 
 Kernel = Literal["fast", "fallback"]
 
@@ -45,7 +47,7 @@ class Simulated:
 
     scenario: Scenario
     observation: Observation
-    outcome: simkit.Outcome[Observation] = attrs.field(repr=False)
+    outcome: Outcome[Observation] = attrs.field(repr=False)
 
 
 @functools.cache
@@ -78,12 +80,12 @@ def simulate(
     extra: tuple[Interruption, ...] = (),
 ) -> Simulated:
     """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top."""
-    tape = simkit.Tape.from_seed(seed)
+    tape = Tape.from_seed(seed)
     if scenario is None:
         scenario = draw(target.manifest, tape, seed)
     if extra:
         scenario = attrs.evolve(scenario, interruptions=(*scenario.interruptions, *extra))
-    strategy = simkit.RandomWalk(tape.stream("schedule"))
+    strategy = RandomWalk(tape.stream("schedule"))
     return _simulate(target, tape, strategy, scenario, mutant, kernel)
 
 
@@ -97,13 +99,13 @@ def simulate_again(
     mutant: str | None,
     kernel: Kernel = "fast",
 ) -> Simulated:
-    """Run what a case holds. Raises `simkit.ReplayDivergedError` where the run takes another way."""
-    tape = simkit.Tape.from_departures(departures, entropy=seed)
-    strategy = simkit.ReplaySchedule(schedule)
+    """Run what a case holds. Raises `ReplayDivergedError` where the run takes another way."""
+    tape = Tape.from_departures(departures, entropy=seed)
+    strategy = ReplaySchedule(schedule)
     return _simulate(target, tape, strategy, scenario_from_json(scenario), mutant, kernel)
 
 
-def draw(manifest: Manifest, tape: simkit.Tape, seed: int) -> Scenario:
+def draw(manifest: Manifest, tape: Tape, seed: int) -> Scenario:
     """The scenario of a seed."""
     stream = tape.stream("scenario")
     units = tuple(name for name, unit in manifest.units.items() if unit.killable)
@@ -137,8 +139,8 @@ def scenario_from_json(data: Mapping[str, Any]) -> Scenario:
 
 def _simulate(
     target: Target,
-    tape: simkit.Tape,
-    strategy: simkit.Strategy,
+    tape: Tape,
+    strategy: Strategy,
     scenario: Scenario,
     mutant: str | None,
     kernel: Kernel,
@@ -154,7 +156,7 @@ def _simulate(
         "SIMKIT_CALL_TIMEOUT_MS": str(manifest.limits.call_timeout_ms),
     }
 
-    async def main(world: simkit.World) -> Observation:
+    async def main(world: World) -> Observation:
         async with trio.open_nursery() as nursery:
             simulated = SimulatedWorld(world, module, environment, nursery)
             seen = await observe(simulated, subject, scenario, RUN)
@@ -162,11 +164,11 @@ def _simulate(
         return seen
 
     with applied(mutant):
-        outcome = simkit.run(main, tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS)
+        outcome = run(main, tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS)
     return Simulated(scenario, _observed(outcome, scenario), outcome)
 
 
-def _observed(outcome: simkit.Outcome[Observation], scenario: Scenario) -> Observation:
+def _observed(outcome: Outcome[Observation], scenario: Scenario) -> Observation:
     if outcome.bound is not None:
         raise SimkitError(
             Problem(

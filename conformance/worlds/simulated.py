@@ -18,9 +18,10 @@ from simkit.services.lines import serve_lines
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    import simkit
+    from simkit.errors import Problem
     from simkit.process import Process
     from simkit.services import Gate, Outside
+    from simkit.world import Host, World
 
 #: Ports of the outside and of the engine; incarnation numbers are added to the first two.
 SERVICES_PORT = 20_000
@@ -72,7 +73,7 @@ class SimulatedWorld:
     """Hosts, services and control channels of one simulated run."""
 
     def __init__(
-        self, world: simkit.World, adapter: AdapterModule, environment: Mapping[str, str], nursery: trio.Nursery
+        self, world: World, adapter: AdapterModule, environment: Mapping[str, str], nursery: trio.Nursery
     ) -> None:
         self._world = world
         self._adapter = adapter
@@ -81,6 +82,12 @@ class SimulatedWorld:
         self._nonces = world.tape.stream("nonces")
         self._outside: Outside | None = None
         self._gate: Gate | None = None
+
+        #: What the adapter sent to the services that could not be read.
+        self.problems: list[Problem] = []
+
+    def _on_problem(self, _incarnation: int, problem: Problem) -> None:
+        self.problems.append(problem)
 
     def now_ns(self) -> int:
         return self._world.now_ns
@@ -113,7 +120,7 @@ class SimulatedWorld:
         return await self._launch_worker(unit, incarnation, host, environment)
 
     async def _launch_worker(
-        self, unit: str, incarnation: int, host: simkit.Host, environment: Mapping[str, str]
+        self, unit: str, incarnation: int, host: Host, environment: Mapping[str, str]
     ) -> SimulatedUnit:
         await self._nursery.start(self._serve, incarnation)
         connected: list[trio.SocketStream] = []
@@ -135,4 +142,4 @@ class SimulatedWorld:
         assert self._gate is not None
         listeners = await trio.open_tcp_listeners(SERVICES_PORT + incarnation, host="outside")
         task_status.started()
-        await serve_lines(listeners, self._outside, incarnation, self._gate)
+        await serve_lines(listeners, self._outside, self._gate, incarnation, self._on_problem)
