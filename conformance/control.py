@@ -37,7 +37,9 @@ class Answer:
 class ControlChannel:
     """Questions and answers with one worker. Not for two tasks at a time without the lock that `ask` takes."""
 
-    def __init__(self, send: trio.abc.SendStream, receive: trio.abc.ReceiveStream, *, peer: str = "the adapter") -> None:
+    def __init__(
+        self, send: trio.abc.SendStream, receive: trio.abc.ReceiveStream, *, peer: str = "the adapter"
+    ) -> None:
         self._send, self._receive, self._peer = send, receive, peer
         self._seq = 0
         self._buffer = bytearray()
@@ -127,9 +129,7 @@ class ControlChannel:
         try:
             return _CONVERTER.structure(data, Status)
         except Exception as error:  # cattrs groups its errors; each names its path
-            raise self._malformed(
-                line, "status", "; ".join(cattrs.transform_error(error, path="status"))
-            ) from error
+            raise self._malformed(line, "status", "; ".join(cattrs.transform_error(error, path="status"))) from error
 
     def _gone(self, verb: str, how: str) -> SimkitError:
         return self._problem("adapter-gone", f"{self._peer} closed the channel ({how})", verb, "an answer", "")
@@ -153,6 +153,4 @@ class ControlChannel:
         )
 
     def _problem(self, code: str, what: str, verb: str, expected: str, hint: str) -> SimkitError:
-        return SimkitError(
-            Problem(code, what, f"verb {verb}, question {self._seq}", expected, hint, ExitCode.TARGET)
-        )
+        return SimkitError(Problem(code, what, f"verb {verb}, question {self._seq}", expected, hint, ExitCode.TARGET))

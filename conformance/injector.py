@@ -16,7 +16,7 @@ class Injector:
         self._armed = list(interruptions)
         self._next: list[Interruption] = []
         self._all = [link for one in self._armed for link in one.chain()]
-        self._any_requests = {one: 0 for one in self._armed}
+        self._any_requests = dict.fromkeys(self._armed, 0)
         self.fired: list[Interruption] = []
 
     @property

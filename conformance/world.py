@@ -6,6 +6,7 @@ World, Unit       launched, killed and paused by the two implementations in `con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -13,7 +14,7 @@ import attrs
 from scenarios.history import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from conformance.control import ControlChannel
     from simkit.services import Gate, Outside

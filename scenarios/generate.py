@@ -83,9 +83,9 @@ class _Drawer:
         """How many leaves the next child takes: 1 is a leaf, more is a nested group."""
         if left < 2 or depth >= self.sizes.depth_max or "par" not in self.supported:
             return 1
-        return (
-            1 if self.choose(f"plan.nest{self.count}.{depth}", 3) < 2 else 2 + self.choose(f"plan.width{self.count}.{depth}", left - 1)
-        )
+        if self.choose(f"plan.nest{self.count}.{depth}", 3) < 2:
+            return 1
+        return 2 + self.choose(f"plan.width{self.count}.{depth}", left - 1)
 
     @staticmethod
     def _answers(leaf: Op) -> list[str]:

@@ -82,7 +82,8 @@ class Applied:
 @attrs.frozen
 class Replied:
     """The service's answer. `kind`: executed, saved (a key's first answer again), found, missing, busy, mismatch,
-    rejected (definite refusal), error (5xx). `delivery`: sent (handed to the network), or dropped, reset."""
+    rejected (definite refusal), error (5xx). `delivery`: sent (handed to the network), or dropped, reset.
+    """
 
     at_ns: int
     call: int
@@ -210,7 +211,7 @@ class History:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> History:
         """Read a history; raises KeyError or cattrs errors naming the field that is off."""
-        events = tuple(
+        events: tuple[Event, ...] = tuple(
             _CONVERTER.structure({k: v for k, v in row.items() if k != "event"}, KINDS[row["event"]])
             for row in data["events"]
         )

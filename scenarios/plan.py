@@ -116,14 +116,14 @@ class Plan:
         """The kinds of operation used: `seq`, `par`, `call`, `wait`, `sleep`."""
         return frozenset(type(op).__name__.lower() for op in self.operations())
 
-    def dependencies(self) -> nx.DiGraph:
+    def dependencies(self) -> nx.DiGraph[str]:
         """The order the plan demands, as a graph over leaf ids: an edge `a → b` says b may begin only once a is accepted.
 
         Only direct edges are present (the transitive closure is `networkx.descendants`).
         """
         import networkx as nx
 
-        graph: nx.DiGraph = nx.DiGraph()
+        graph: nx.DiGraph[str] = nx.DiGraph()
         graph.add_nodes_from(leaf.id for leaf in self.leaves())
         _link(self.root, [], graph)
         return graph
@@ -146,7 +146,7 @@ def _walk(op: Op) -> Iterator[Op]:
             yield from _walk(child)
 
 
-def _link(op: Op, before: list[str], graph: nx.DiGraph) -> list[str]:
+def _link(op: Op, before: list[str], graph: nx.DiGraph[str]) -> list[str]:
     """Add the edges inside `op`, which begins after `before`; return the leaves whose end is the end of `op`."""
     if isinstance(op, Seq):
         last = before
@@ -215,7 +215,7 @@ def _load(data: object, where: str) -> Op:
     if not isinstance(data, dict):
         raise PlanError(f"{where}: an operation is an object; got {data!r:.80}")
     kind, id_ = data.get("op"), data.get("id")
-    if kind not in _FIELDS or not isinstance(id_, str):
+    if not isinstance(kind, str) or kind not in _FIELDS or not isinstance(id_, str):
         raise PlanError(f"{where}: op {kind!r} with id {id_!r}; expected one of {', '.join(_FIELDS)} and a string id")
     for field, wanted in _FIELDS[kind].items():
         if not isinstance(data.get(field), wanted):
