@@ -21,9 +21,11 @@ from conformance.certificate import (
     Subject,
 )
 from conformance.failure import Origin, describe
+from conformance.store import read_journal
 from scenarios import history as h
 from scenarios.plan import Call, Plan, Seq
 from scenarios.verdict import Verdict, Violation
+from simkit.case import Case
 from simkit.errors import ExitCode, Problem
 
 MS = 1_000_000
@@ -166,3 +168,41 @@ class FakeEngine:
             return self.script(kwargs["emit"], kwargs["stopping"])
 
         return call
+
+
+def ran(code: ExitCode = ExitCode.PASSED, *said: e.Event) -> Callable[..., Any]:
+    """The script of a `run` that says these events."""
+
+    def script(emit: e.Emit, _stopping: Callable[[], bool]) -> e.Summary:
+        emit(e.CampaignBegan("reference", "run", "simulated", total=2))
+        for event in (e.RunFinished("seed/0", "pass", 0), *said):
+            emit(event)
+        return e.Summary(code)
+
+    return script
+
+
+def kept_events() -> list[e.Event]:
+    """What the one journal of this folder kept."""
+    (path,) = Path(".simkit/runs").iterdir()
+    return read_journal(path)
+
+
+def certified(emit: e.Emit, _stopping: Callable[[], bool]) -> Any:
+    """The script of a `certify`."""
+    emit(e.CampaignBegan("toy", "certify", "process", "smoke"))
+    for event in verdicts()[:1]:
+        emit(event)
+    return certificate()
+
+
+def saved_case() -> Path:
+    """A real case in the store of this folder."""
+    case = Case(
+        world="simulated",
+        target={"target": "reference", "mutant": "timer-in-memory"},
+        scenario={"name": "seed/7"},
+        seed=7,
+        expect={"obligation": "SCH-1", "anomaly": "out of order"},
+    )
+    return case.save(Path(".simkit/cases"))

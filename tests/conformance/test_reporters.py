@@ -80,7 +80,10 @@ def test_a_narrow_terminal_gets_a_list_for_a_table(monkeypatch: pytest.MonkeyPat
 
 def test_one_finding_is_told_once_and_counted() -> None:
     """A thousand failures of one kind are one block and a count."""
-    events = (e.CampaignBegan("naive", "run", "simulated"), *(violation(seed=n) for n in range(1000)))
+    events: tuple[e.Event, ...] = (
+        e.CampaignBegan("naive", "run", "simulated"),
+        *(violation(seed=n) for n in range(1000)),
+    )
     out, _ = reported("plain", (*events, e.CampaignEnded({}, 1, 1, ExitCode.VIOLATION)))
     assert out.count("FAIL DUR-3") == 1
     assert "DUR-3 recomputed: 999 more times" in out

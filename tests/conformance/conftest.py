@@ -1,0 +1,63 @@
+"""What tests of the command line share: an empty folder, an engine that follows a script, registries of a known content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cli import engine as door
+from conformance.cli import listing, usage
+from conformance.mutants import Mutant
+from scenarios.obligations import Obligation
+from scenarios.verdict import Finding
+from tests.report_samples import FakeEngine
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in an empty folder, with nothing in the environment that colours output."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeEngine]:
+    """Put an engine that follows a script behind the door."""
+
+    def put(script: Callable[..., Any]) -> FakeEngine:
+        fake = FakeEngine(script)
+        monkeypatch.setattr(door, "load", lambda: fake)
+        return fake
+
+    return put
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An obligation, a mutant and two adapters, whatever the kit ships."""
+
+    def acknowledged_task_survives(_history: object) -> Finding:
+        return Finding()
+
+    obligation = Obligation(
+        id="DUR-1",
+        level="MUST",
+        kind="safety",
+        profile="Durable",
+        promise="An acknowledged task is still there after any crash.",
+        tested_by="a kill right after the acknowledgement",
+        anomalies=("amnesia",),
+        minimum=3,
+        causes=("acknowledges before it writes", "keeps tasks in memory"),
+        learnt_from=("F-12",),
+        judge=acknowledged_task_survives,
+    )
+    mutant = Mutant("ack-before-commit", "DUR-1", "Answers before the commit.", lambda _patch: None)
+    monkeypatch.setattr(listing, "registry", lambda: {"DUR-1": obligation})
+    monkeypatch.setattr(usage, "adapters", lambda: {"naive": usage.Adapter("naive"), "toy": usage.Adapter("toy")})
+    monkeypatch.setattr(listing, "mutant_registry", lambda: {"ack-before-commit": mutant})
