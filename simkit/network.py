@@ -16,7 +16,7 @@ import errno
 import os
 import socket as stdlib_socket
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import trio
@@ -54,9 +54,10 @@ class NetworkOptions:
     spread_weights: tuple[int, ...] = (60, 20, 12, 6, 2)
     #: How often a segment breaks its connection: both ends meet a reset, what is in flight is lost.
     breaks: Ratio = NEVER
-    #: How peers learn that a process died: by a reset, by an end of stream, or as the tape says.
-    death: str = "reset"  # or "eof", "sampled"
-    #: How often a death also loses what the process had sent and was still in flight.
+    #: How peers learn that a process was killed: by a reset, by an end of stream, or as the tape says. One that ends by
+    #: itself closes its sockets as usual.
+    death: Literal["reset", "eof", "sampled"] = "reset"
+    #: How often a kill also loses what the process had sent and was still in flight.
     death_loses_in_flight: Ratio = NEVER
     buffer_bytes: int = 65536
     connect_timeout_ns: int = 130_000_000_000
@@ -285,7 +286,11 @@ class Network:
             if socket.number in self._attempts:
                 self._attempts[socket.number].forget_task()
             self.forget_socket(socket)
-            socket.die(reset=self._dies_by_reset(socket), drop=self._death_drops(socket))
+            killed = owner.status is not None and owner.status.kind == "killed"
+            socket.die(
+                reset=killed and self._dies_by_reset(socket),
+                drop=killed and self._death_drops(socket),
+            )
 
     def _dies_by_reset(self, socket: SimulatedSocket) -> bool:
         if self.options.death == "sampled":

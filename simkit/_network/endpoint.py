@@ -80,9 +80,11 @@ class Endpoint:
             del self._buffer[:size]
             self._acknowledge(len(data))
             return data
+        if self._eof:  # an end of stream once seen outlives a later reset, as on Linux
+            return b""
         if self._error:
             raise OSError(self._error, os.strerror(self._error))
-        return b"" if self._eof else None
+        return None
 
     def write(self, data: bytes | memoryview) -> int | None:
         """Send what the window takes and return how much; None when it is full; raise after a reset or half-close."""
@@ -126,11 +128,14 @@ class Endpoint:
         self._done()
 
     def die(self, *, reset: bool, drop: bool) -> None:
-        """The process is gone: its tasks never run again, the peer is told by a reset or by an end of stream."""
+        """The process is gone: its tasks never run again, the peer is told by a reset or by an end of stream.
+
+        One that had ended its stream already has nothing left to tell; who still sends to it meets a reset then.
+        """
         self.reader.forget()
         self.writer.forget()
         self.closed = True
-        if reset or self._buffer:
+        if (reset and not self.shut_write) or self._buffer:
             self.send_reset(drop=drop)
         else:
             self.shutdown_write()
