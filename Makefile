@@ -3,7 +3,7 @@
 #   make certify      certify DBOS at tier smoke: table on the screen, certificate in .simkit/
 #   make test         every test, with coverage              make quick   the same without the slow ones
 #   make lint         ruff, mypy, import-linter              make format  let ruff put things right
-#   make bench        how many simulated runs a second       make docs    HTML into build/docs
+#   make bench        rates of the kernel, runs a second       make docs    HTML into build/docs
 #   make wheel        one wheel into dist/                   make lock    pin the dependencies again (needs uv)
 #   make clean        remove what the above made, .venv included
 
@@ -46,6 +46,7 @@ format: setup
 	$(BIN)/ruff format
 
 bench: setup
+	$(BIN)/python tests/benchmarks/bench_kernel.py
 	$(BIN)/simkit run -t reference --seeds $(SEEDS)
 
 docs: setup

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Services:
         self.requests: list[tuple[str, str | None]] = []  # (operation, key)
         self.applied: list[tuple[str, dict]] = []  # (operation, carried nonces)
         self.saved: dict[str, dict] = {}
-        self.hook = lambda op, nth, barrier: None
+        self.hook: Callable[[str, int, str], int | None] = lambda op, nth, barrier: None
         self.lock = threading.Lock()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.server.daemon_threads = True
@@ -156,7 +157,9 @@ class Worker:
             if status["state"] in states and (on is None or status["on"] == on):
                 return status
             time.sleep(0.01)
-        raise AssertionError(f"{run} is still {status}; wanted {states}; log: {Path(self.log.name).read_text()[-3000:]}")
+        raise AssertionError(
+            f"{run} is still {status}; wanted {states}; log: {Path(self.log.name).read_text()[-3000:]}"
+        )
 
     def kill(self) -> None:
         """SIGKILL to the whole group, reaped."""
