@@ -188,9 +188,18 @@ def _in_smoke(scenario: Scenario) -> bool:
 def drawn(
     choose: Choose, supported: Collection[str], seed: int, *, units: tuple[str, ...], simulated: bool
 ) -> Scenario:
-    """The scenario of a seed: plan and interruptions both drawn from `choose`."""
-    plan = draw_plan(choose, supported)
-    return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
+    """The scenario of a seed, drawn from `choose`: a drawn plan, or one of the stories with one of its own interruptions
+    (which meet promises that a drawn plan seldom comes near, such as a repeated signal), and drawn faults in either case.
+    """
+    stories = [story for story in STORIES.values() if story.plan.kinds() <= set(supported)]
+    if not stories or choose("scenario.kind", 2) == 0:
+        plan = draw_plan(choose, supported)
+        return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
+    plan = stories[choose("scenario.story", len(stories))].plan
+    own = tuple(interruptions_of(plan, workers=True))
+    first = own[choose("scenario.interruption", len(own))]
+    more = draw_interruptions(choose, plan, units=units, simulated=simulated, count_max=1)
+    return Scenario(f"seed/{seed}", plan, (first, *more))
 
 
 def by_name(name: str, *, workers: bool = True) -> Scenario | None:

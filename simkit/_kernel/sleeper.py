@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import math
 import types
-from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Generator, Iterator
+from heapq import heappush
+from typing import Any
 
 import trio
 from trio import _timeouts
-from trio._core._run import GLOBAL_RUN_CONTEXT, Task
+from trio._core._run import GLOBAL_RUN_CONTEXT
 from trio._core._traps import WaitTaskRescheduled
-from trio.lowlevel import Abort
 
-from simkit._kernel.timers import to_ns
+from simkit._kernel.timers import NS, due_ns
 
 if TYPE_CHECKING:
     from simkit._kernel.timers import Timers
@@ -26,39 +26,13 @@ if TYPE_CHECKING:
 _new_trap = WaitTaskRescheduled.__new__
 
 
-class Sleeper:
-    """A sleeping task's entry in the heap."""
-
-    __slots__ = ("task", "timers")
-
-    def __init__(self, timers: Timers, task: Task) -> None:
-        self.timers = timers
-        self.task: Task | None = task
-
-    @property
-    def pending(self) -> bool:
-        """Whether the task still sleeps."""
-        return self.task is not None
-
-    def fire(self) -> None:
-        """Wake the task."""
-        task, self.task = self.task, None
-        if task is not None:
-            task._runner.reschedule(task)
-
-    def abort(self, _raise_cancel: Callable[[], Any]) -> Abort:
-        """Stop sleeping: the task was cancelled, or killed."""
-        self.task = None
-        self.timers.stale += 1
-        return Abort.SUCCEEDED
-
-
 def _sleeping(duration_ns: int) -> Generator[Any, Any, None]:
     """Suspend the running task for `duration_ns`; a checkpoint also when that is 0 or less."""
     task = GLOBAL_RUN_CONTEXT.task
     timers: Timers = task._runner.deadlines  # type: ignore[assignment]
     sleeper = Sleeper(timers, task)
-    timers.push(timers.now_ns + duration_ns, sleeper)
+    timers.sequence += 1
+    heappush(timers.heap, (timers.now_ns + duration_ns, timers.sequence, sleeper, 0.0))
     trap = _new_trap(WaitTaskRescheduled)
     trap.__dict__["abort_func"] = sleeper.abort  # past the frozen class's own, slow way
     (yield trap).unwrap()
@@ -68,13 +42,12 @@ def _sleeping(duration_ns: int) -> Generator[Any, Any, None]:
 sleep_ns = types.coroutine(_sleeping)
 
 
-@types.coroutine
-def _sleep_seconds(seconds: float) -> Generator[Any, Any, None]:
+def _sleep_seconds(seconds: float) -> Awaitable[None]:
     if math.isnan(seconds):
         raise ValueError("deadline must not be NaN")
-    if math.isinf(seconds):
-        yield from trio.sleep_forever().__await__()  # noqa: ASYNC105  # this is awaiting it
-    yield from _sleeping(to_ns(seconds))
+    if seconds == math.inf:
+        return trio.sleep_forever()  # noqa: ASYNC105  # the caller awaits it
+    return sleep_ns(round(seconds * NS))
 
 
 async def _sleep(seconds: float) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, NoReturn
 
-from trio._core._run import GLOBAL_RUN_CONTEXT, CancelReason, CancelScope
+from trio._core._run import GLOBAL_RUN_CONTEXT, CancelReason, CancelScope, Task
+from trio.lowlevel import Abort
 
 #: Entries that will never fire are swept out once they are this many and more than half.
 STALE_MAX = 1024
@@ -20,41 +21,64 @@ NS = 1_000_000_000
 EXPIRED = CancelReason(source="deadline")
 
 
-def to_ns(seconds: float) -> int:
-    """Seconds as the nearest whole nanosecond: 0.1 + 0.2 is 300,000,000 ns, not a hair more."""
-    return round(seconds * NS)
+def due_ns(deadline: float) -> int:
+    """The first nanosecond at which `trio.current_time()` has reached `deadline`, both in seconds.
+
+    Never a hair earlier: a program that waits until a time and then asks whether it has come must hear yes, or it waits
+    again, for no time at all and for ever.
+    """
+    when_ns = round(deadline * NS)
+    return when_ns if when_ns / NS >= deadline else when_ns + 1
 
 
 class Timer:
     """A callback that is due at `when_ns`; it runs between two steps, in no task, and must not block."""
 
-    __slots__ = ("_timers", "args", "fn", "when_ns")
+    __slots__ = ("_args", "_timers", "live", "when_ns")
 
     def __init__(self, timers: Timers, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._timers = timers
         self.when_ns = when_ns
-        self.fn: Callable[..., object] | None = fn
-        self.args = args
+        #: The function; None once it has run or been cancelled.
+        self.live: Callable[..., object] | None = fn
+        self._args = args
 
     @property
     def pending(self) -> bool:
         """Whether it has neither run nor been cancelled."""
-        return self.fn is not None
+        return self.live is not None
 
     def cancel(self) -> None:
         """Make sure that it never runs (again); harmless at any time."""
-        if self.fn is not None:
-            self.fn = None
-            self.args = ()
+        if self.live is not None:
+            self.live = None
+            self._args = ()
             self._timers.stale += 1
 
     def fire(self) -> None:
         """Run it, unless cancelled."""
-        fn, args = self.fn, self.args
+        fn, args = self.live, self._args
         if fn is not None:
-            self.fn = None
-            self.args = ()
+            self.live = None
+            self._args = ()
             fn(*args)
+
+
+class Sleeper:
+    """A sleeping task's entry in the heap."""
+
+    __slots__ = ("live", "timers")
+
+    def __init__(self, timers: Timers, task: Task) -> None:
+        self.timers = timers
+        #: The task; None once it is awake.
+        self.live: Task | None = task
+
+    def abort(self, _raise_cancel: Callable[[], NoReturn]) -> Abort:
+        """Stop sleeping: the task was cancelled, or killed."""
+        self.live = None
+        self.timers.stale += 1
+        return Abort.SUCCEEDED
 
 
 class Timers:
@@ -82,29 +106,37 @@ class Timers:
     def next_ns(self) -> int | None:
         """When the next entry that still means something is due."""
         heap = self.heap
-        while heap and not _means_something(heap[0]):
+        while heap:
+            when_ns, _, target, deadline = heap[0]
+            if target._registered_deadline == deadline if type(target) is CancelScope else target.live is not None:
+                return when_ns
             heappop(heap)
             self.stale -= 1
-        return heap[0][0] if heap else None
+        return None
 
     def fire_due(self) -> bool:
         """Fire everything due by now, in order; say whether anything was."""
-        heap = self.heap
-        now_ns = self.now_ns
+        heap, now_ns, fired = self.heap, self.now_ns, False
         GLOBAL_RUN_CONTEXT.__dict__.pop("task", None)  # what fires runs in no task
-        fired = False
         while heap and heap[0][0] <= now_ns:
             entry = heappop(heap)
-            if not _means_something(entry):
+            target = entry[2]
+            kind = type(target)
+            if kind is CancelScope:
+                # Either the scope has told that this entry is stale, or it does so while it cancels itself.
+                self.stale -= 1
+                if target._registered_deadline != entry[3]:
+                    continue
+                target._cancel(EXPIRED)
+            elif target.live is None:
                 self.stale -= 1
                 continue
-            fired = True
-            target = entry[2]
-            if type(target) is CancelScope:
-                target._cancel(EXPIRED)
-                self.stale -= 1  # the scope reported its entry as stale; it is gone already
+            elif kind is Sleeper:
+                task, target.live = target.live, None
+                task._runner.reschedule(task)
             else:
                 target.fire()
+            fired = True
         if self.stale > STALE_MAX and self.stale * 2 > len(heap):
             self._sweep()
         return fired
@@ -118,7 +150,7 @@ class Timers:
 
     def add(self, deadline: float, scope: CancelScope) -> None:
         """A cancel scope got a deadline."""
-        self.push(self.now_ns if deadline == -math.inf else to_ns(deadline), scope, deadline)
+        self.push(self.now_ns if deadline == -math.inf else due_ns(deadline), scope, deadline)
 
     def remove(self, deadline: float, scope: CancelScope) -> None:
         """A cancel scope lost its deadline; the entry finds out by itself."""
@@ -138,6 +170,4 @@ class Timers:
 
 def _means_something(entry: tuple[int, int, Any, float]) -> bool:
     target = entry[2]
-    if type(target) is CancelScope:
-        return target._registered_deadline == entry[3]
-    return bool(target.pending)
+    return target._registered_deadline == entry[3] if type(target) is CancelScope else target.live is not None
