@@ -197,8 +197,8 @@ def _describe(error: BaseException, wanted: type | None) -> str:
         return f"required key {error.args[0]!r} is missing"
     if isinstance(error, _WrongError):
         return str(error)
-    if isinstance(error, AttributeError):  # cattrs takes for granted that what should be a table is one
-        return f"expected a table ({error})"
+    if isinstance(error, AttributeError | TypeError):  # cattrs takes for granted that what should be a table is one
+        return "expected a table"
     return f"not a valid {getattr(wanted, '__name__', wanted)}: {error}"
 
 

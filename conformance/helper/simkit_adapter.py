@@ -225,6 +225,7 @@ class Protocol:
         try:
             message = _parse(line)
             seq = message["seq"]
+            _check(message)
             answer = {"ok": await self._ask(message)}
         except Refused as error:
             answer = _error("definite", str(error))
@@ -265,13 +266,18 @@ def _line(seq: int | None, answer: Json) -> bytes:
 
 
 def _parse(line: bytes) -> Json:
-    """The request in a line; raises `Refused` naming what is wrong with it."""
+    """The message in a line; raises `Refused` when it is none."""
     try:
         message = json.loads(line)
     except ValueError as error:
         raise Refused(f"not a JSON line: {error}: {line[:120]!r}") from None
     if not isinstance(message, dict) or not isinstance(message.get("seq"), int):
         raise Refused(f"a request is an object with an integer seq; got {line[:120]!r}")
+    return message
+
+
+def _check(message: Json) -> None:
+    """Raise `Refused` naming the verb or the fields that are not as they must be."""
     verb = str(message.get("verb"))
     if verb not in VERBS:
         raise Refused(f"unknown verb {verb!r}; there are {', '.join(VERBS)}")
@@ -279,7 +285,6 @@ def _parse(line: bytes) -> Json:
         raise Refused(f"{verb}: unknown fields {', '.join(unknown)}; it takes {', '.join(VERBS[verb])}")
     if missing := [name for name in VERBS[verb] if name not in message]:
         raise Refused(f"{verb}: fields {', '.join(missing)} are missing")
-    return message
 
 
 def _status(answer: Any) -> Any:
@@ -295,7 +300,7 @@ def _error(kind: str, message: str) -> Json:
 
 async def serve_streams(
     adapter: Any,
-    receive_some: Callable[[], Awaitable[bytes]],
+    receive_some: Callable[[], Awaitable[bytes | bytearray]],
     send_all: Callable[[bytes], Awaitable[Any]],
 ) -> None:
     """Serve over any byte streams (a trio stream's methods fit) until the other side closes."""
