@@ -48,6 +48,7 @@ class Trace:
         self._sink = sink
         self._written = 0
         self._written_ns = 0
+        self._digested = (-1, "")
         #: Called by the kernel: one C call a step is all that tracing costs.
         self.record_step = self._entries.append
 
@@ -70,8 +71,10 @@ class Trace:
 
     def digest(self) -> str:
         """32 hex digits that stand for all entries, in order."""
-        text = "\n".join(map(str, self._entries))
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        if self._digested[0] != len(self._entries):
+            text = "\n".join(map(str, self._entries)).encode("utf-8", "surrogatepass")
+            self._digested = len(self._entries), hashlib.blake2b(text, digest_size=16).hexdigest()
+        return self._digested[1]
 
     def steps(self) -> list[int]:
         """The numbers of the tasks that took the steps."""

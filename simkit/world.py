@@ -54,15 +54,23 @@ class Outcome(Generic[T]):
     value: T | None
     error: BaseException | None  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
     bound: Literal["steps", "time"] | None  # the bound that was met: neither value nor error then
-    digest: str  # of the trace: equal for equal runs
     steps: int
     now_ns: int
     boundaries: Mapping[str, int]  # storage boundaries by host
     departures: Mapping[Site, int]
-    schedule: tuple[Segment, ...]
     failures: tuple[Process, ...]  # processes that ended with an exception of their own
     kernel: KernelName
     trace: Trace = attrs.field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the trace: equal for equal runs."""
+        return self.trace.digest()
+
+    @property
+    def schedule(self) -> tuple[Segment, ...]:
+        """Who took the steps; for `ReplaySchedule`."""
+        return segments(self.trace.steps())
 
     def unwrap(self) -> T:
         """Return the value, or raise the error; meeting a bound is a RuntimeError."""
@@ -170,7 +178,7 @@ class World:
 
     async def sleep_ns(self, ns: int) -> None:
         """Suspend the calling task for `ns` of virtual time."""
-        await sleeper.sleep_ns(ns)
+        await sleeper.sleep_until_ns(self.kernel.timers, self.now_ns + ns)
 
     def host(self, name: str) -> Host:
         """The host called `name`, made at first use; addresses are given out in that order."""
@@ -194,13 +202,11 @@ class _Choice:
     def __init__(self, strategy: Strategy) -> None:
         self.always = bool(getattr(strategy, "every_step", False))
         self._strategy = strategy
-        self._index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
+        self.index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
         self._views: dict[int, TaskView] = {}
         self.kernel: Kernel | None = None
 
     def pick(self, runnable: list[Task], step: int) -> int:
-        if self._index is not None:
-            return self._index(len(runnable), step)
         return self._strategy.pick([self._view(task) for task in runnable[:]], step)
 
     def _view(self, task: Task) -> TaskView:
@@ -264,12 +270,10 @@ def run(
         value=None if error is not None else value,
         error=error,
         bound=None if error is not None else bound,
-        digest=trace.digest(),
         steps=core.steps,
         now_ns=world.now_ns,
         boundaries={name: host.boundaries for name, host in world.hosts.items()},
         departures=tape.departures(),
-        schedule=segments(trace.steps()),
         failures=tuple(world.failures),
         kernel=kernel,
         trace=trace,

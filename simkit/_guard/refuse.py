@@ -152,7 +152,7 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
     if event == "open" and (isinstance(args[0], int) or args[0] == os.devnull):
         return True  # a descriptor that is open already
     if event == "sqlite3.connect":
-        return args[0] == ":memory:"
+        return bool(args[0] == ":memory:")
     if event == "socket.getaddrinfo":
         return _asks_for_numbers(inspect.currentframe())
     return event in _FILE_EVENTS and _reads_the_program(inspect.currentframe())

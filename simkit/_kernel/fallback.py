@@ -37,14 +37,18 @@ class StepQueue(list[Task]):
         self._settled = max(0, runnable - 1)
         if not runnable:
             return iter(())
-        choice = kernel.choice
-        index = 0 if choice is None or (runnable == 1 and not choice.always) else choice.pick(self, self.steps)
-        task = self.pop(index)
+        task = self.pop(self._pick(runnable))
         if self.steps >= kernel.steps_max:
             raise BoundMetError("steps")
         self.steps += 1
         kernel.record(task._counter - kernel.base)
         return iter((task,))
+
+    def _pick(self, runnable: int) -> int:
+        choice = self._kernel.choice
+        if choice is None or (runnable == 1 and not choice.always):
+            return 0
+        return choice.pick(self, self.steps) if choice.index is None else choice.index(runnable, self.steps)
 
     def clear(self) -> None:
         """Trio takes the batch for granted; the task is out already."""

@@ -30,6 +30,8 @@ class Choice(Protocol):
 
     #: Whether to ask even when only one task is runnable.
     always: bool
+    #: For strategies that only need to know how many are runnable: asked instead of `pick`, as (count, step).
+    index: Callable[[int, int], int] | None
 
     def pick(self, runnable: list[Task], step: int) -> int:
         """Index into `runnable` of the task that takes step number `step` (from 0)."""
@@ -125,9 +127,14 @@ class Kernel:
         return runner.spawn_impl(fn, args, runner.system_nursery, name, context=context)
 
     def main_exited(self) -> None:
-        """The main task is done: nothing else matters any more."""
+        """The main task is done, and with it the world: drop every process, and whoever lived in a nursery of the dead."""
         self.over = True
-        self._kill([task for task in self.tasks() if owner_of(task) is not None])
+        ended = set(self.dead)
+        for task in self.tasks():
+            nursery = task._parent_nursery
+            if owner_of(task) is not None or (nursery is not None and nursery._parent_task in ended):
+                ended.add(task)
+        self._kill([task for task in self.tasks() if task in ended])
 
     def call_soon(self, fn: Callable[..., object], *args: Any) -> Timer:
         """Call `fn(*args)` before the next step."""

@@ -13,6 +13,7 @@ from trio._core._run import CONTEXT_RUN_TB_FRAMES, GLOBAL_RUN_CONTEXT, Task
 from trio._core._traps import CancelShieldedCheckpoint, PermanentlyDetachCoroutineObject, WaitTaskRescheduled
 
 from simkit._kernel.kernel import BoundMetError, Kernel
+from simkit._kernel.runner import DONE
 
 
 def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:  # one hot function, on purpose
@@ -21,9 +22,8 @@ def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> No
     runner, timers, record, context = kernel.runner, kernel.timers, kernel.record, GLOBAL_RUN_CONTEXT
     runq = cast("list[Task]", runner.runq)
     tasks, heap, unsettled, base = runner.tasks, timers.heap, kernel.unsettled, kernel.base
-    choice, steps_max, settle, reschedule = kernel.choice, kernel.steps_max, kernel.settle, runner.reschedule
-    pick = None if choice is None else choice.pick
-    always = choice is not None and choice.always
+    choice, steps_max, settle = kernel.choice, kernel.steps_max, kernel.settle
+    pick, index, always = (None, None, False) if choice is None else (choice.pick, choice.index, choice.always)
     steps = settled = 0
     try:
         while tasks:
@@ -41,7 +41,12 @@ def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> No
             if runnable == 0:
                 settled = 0
                 continue
-            task = runq.pop(0 if pick is None or (runnable == 1 and not always) else pick(runq, steps))
+            if pick is None or (runnable == 1 and not always):
+                task = runq.pop(0)
+            elif index is not None:
+                task = runq.pop(index(runnable, steps))
+            else:
+                task = runq.pop(pick(runq, steps))
             settled = runnable - 1
             if steps >= steps_max:
                 raise BoundMetError("steps")
@@ -64,7 +69,8 @@ def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> No
                 continue
             task._schedule_points += 1
             if trap is CancelShieldedCheckpoint:
-                reschedule(task)
+                task._next_send_fn, task._next_send = task.coro.send, DONE  # as reschedule
+                runq.append(task)
             elif type(trap) is WaitTaskRescheduled:
                 task._cancel_points += 1
                 task._abort_func = trap.abort_func

@@ -243,3 +243,17 @@ def children_of(nursery: Nursery) -> list[Task]:
 def counter_of(task: Task) -> int:
     """The canonical order of tasks: that of their creation."""
     return task._counter
+
+
+_repr_with_address = Task.__repr__
+
+
+def _repr(task: Task) -> str:
+    """By number inside a simulation: trio puts this text into exceptions, and an address differs from run to run."""
+    runner = task._runner
+    if isinstance(runner, SimRunner):
+        return f"<Task {task.name!r} number {runner.kernel.number(task)}>"
+    return _repr_with_address(task)
+
+
+Task.__repr__ = _repr  # type: ignore[method-assign]

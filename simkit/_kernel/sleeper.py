@@ -11,43 +11,36 @@ import math
 import types
 from collections.abc import Awaitable, Generator, Iterator
 from heapq import heappush
-from typing import Any
+from typing import Any, cast
 
 import trio
 from trio import _timeouts
 from trio._core._run import GLOBAL_RUN_CONTEXT
 from trio._core._traps import WaitTaskRescheduled
 
-from simkit._kernel.timers import NS, due_ns
-
-if TYPE_CHECKING:
-    from simkit._kernel.timers import Timers
+from simkit._kernel.timers import NS, Sleeper, Timers, due_ns
 
 _new_trap = WaitTaskRescheduled.__new__
 
 
-def _sleeping(duration_ns: int) -> Generator[Any, Any, None]:
-    """Suspend the running task for `duration_ns`; a checkpoint also when that is 0 or less."""
-    task = GLOBAL_RUN_CONTEXT.task
-    timers: Timers = task._runner.deadlines  # type: ignore[assignment]
-    sleeper = Sleeper(timers, task)
+@types.coroutine
+def sleep_until_ns(timers: Timers, when_ns: int) -> Generator[Any, Any, None]:
+    """Suspend the running task until `when_ns`; a checkpoint also when that is past."""
+    sleeper = Sleeper(timers, GLOBAL_RUN_CONTEXT.task)
     timers.sequence += 1
-    heappush(timers.heap, (timers.now_ns + duration_ns, timers.sequence, sleeper, 0.0))
+    heappush(timers.heap, (when_ns, timers.sequence, sleeper, 0.0))
     trap = _new_trap(WaitTaskRescheduled)
     trap.__dict__["abort_func"] = sleeper.abort  # past the frozen class's own, slow way
     (yield trap).unwrap()
 
 
-#: For `await`.
-sleep_ns = types.coroutine(_sleeping)
-
-
 def _sleep_seconds(seconds: float) -> Awaitable[None]:
+    timers = cast("Timers", GLOBAL_RUN_CONTEXT.runner.deadlines)
+    if math.isfinite(seconds):
+        return sleep_until_ns(timers, due_ns(timers.now_ns / NS + seconds))
     if math.isnan(seconds):
         raise ValueError("deadline must not be NaN")
-    if seconds == math.inf:
-        return trio.sleep_forever()  # noqa: ASYNC105  # the caller awaits it
-    return sleep_ns(round(seconds * NS))
+    return trio.sleep_forever()  # noqa: ASYNC105  # the caller awaits it
 
 
 async def _sleep(seconds: float) -> None:
