@@ -1,0 +1,332 @@
+"""Simulated TCP when things break: deaths, pauses, cut links, resets."""
+
+from __future__ import annotations
+
+import socket as stdlib_socket
+import struct
+
+import attrs
+import pytest
+import trio
+
+from simkit.network import OUTSIDE, NetworkOptions, abort
+from simkit.process import ProcessDead
+from simkit.tape import Tape
+from simkit.world import World, run
+from tests.simkit.network_rig import MS, PORT, connected, read_all, serve
+from tests.simkit.rig import outcome_of, simulate
+
+
+@pytest.mark.parametrize("way", ["kill", "power"])
+def test_the_peers_of_a_dead_process_meet_a_reset_after_the_latency(way: str) -> None:
+    """What it had sent arrives first, then ECONNRESET; new connections are refused."""
+
+    async def main(world: World) -> tuple[bytes, int]:
+        world.network.options = NetworkOptions(latency_ns=5 * MS, spread=(1,), spread_weights=(1,))
+        process = serve(world.host("server"))
+        stream = await connected()
+        await stream.send_all(b"last words")
+        await trio.sleep(0.006)  # echoed, on its way back
+        killed_ns = world.now_ns
+        process.kill() if way == "kill" else world.host("server").power_loss()
+        words = await stream.receive_some()
+        with pytest.raises(trio.BrokenResourceError, match="reset") as info:
+            await stream.receive_some()
+        after_ns = world.now_ns - killed_ns
+        with pytest.raises(trio.BrokenResourceError):
+            await stream.send_all(b"x")
+        with pytest.raises(OSError, match="all attempts"):
+            await trio.open_tcp_stream("server", PORT)
+        cause = info.value.__cause__
+        assert isinstance(cause, ConnectionResetError)
+        return words, after_ns
+
+    assert simulate(main) == (b"last words", 5 * MS)
+
+
+def test_a_death_can_end_the_stream_or_lose_what_was_in_flight() -> None:
+    """Options: an end of stream as a killed Linux process leaves it, or a reset that overtakes the last bytes."""
+
+    async def last_seen(world: World, options: NetworkOptions) -> bytes | str:
+        world.network.options = attrs.evolve(options, latency_ns=5 * MS, spread=(1,), spread_weights=(1,))
+        process = serve(world.host("server"))
+        stream = await connected()
+        await stream.send_all(b"words")
+        await trio.sleep(0.006)
+        process.kill()
+        try:
+            return await read_all(stream)
+        except trio.BrokenResourceError:
+            return "reset"
+
+    gentle = NetworkOptions(death="eof")
+    harsh = NetworkOptions(death_loses_in_flight=(1, 1))
+    assert simulate(lambda world: last_seen(world, gentle)) == b"words"
+    assert simulate(lambda world: last_seen(world, harsh)) == "reset"
+
+
+def test_a_process_restarts_on_its_port() -> None:
+    """Ports and listeners of the dead are free at once, and a new incarnation is reached under the same name."""
+
+    async def main(world: World) -> bytes:
+        serve(world.host("server")).kill()
+        process = serve(world.host("server"))
+        await trio.sleep(1)
+        process.kill()
+        serve(world.host("server"))
+        async with await connected() as stream:
+            await stream.send_all(b"x")
+            return await stream.receive_some()
+
+    assert simulate(main) == b"x"
+
+
+def test_nothing_of_a_dead_process_is_ever_sent() -> None:
+    """A process killed in the middle of its sending sends no more, and a send right after its own death raises."""
+    raised: list[type[BaseException]] = []
+
+    async def main(world: World) -> tuple[int, int]:
+        received = bytearray()
+        listener = (await trio.open_tcp_listeners(PORT))[0]
+
+        async def chatter() -> None:
+            stream = await trio.open_tcp_stream(OUTSIDE, PORT)
+            try:
+                while True:
+                    await stream.send_all(b"x")
+                    await trio.sleep(0.001)
+            finally:
+                await stream.send_all(b"late")
+
+        async def suicide() -> None:
+            stream = await trio.open_tcp_stream(OUTSIDE, PORT)
+            doomed.kill()
+            try:
+                stream.socket.getpeername()
+                await stream.send_all(b"late")
+            except BaseException as error:
+                raised.append(type(error))
+                raise
+
+        process = world.host("client").start(chatter)
+        stream = await listener.accept()
+        await trio.sleep(0.05)
+        process.kill()
+        killed_at = world.now_ns
+        try:
+            while True:
+                received += await stream.receive_some()
+        except trio.BrokenResourceError:
+            pass
+        doomed = world.host("client").start(suicide)
+        await listener.accept()
+        await trio.sleep(1)
+        assert b"late" not in received
+        return len(received), killed_at
+
+    received, _ = simulate(main)
+    assert received >= 10
+    assert raised == [ProcessDead]
+
+
+def test_a_paused_process_is_sent_to_and_reads_it_all_when_resumed() -> None:
+    """Data for a stopped process waits in its buffer; the peer notices nothing but silence."""
+
+    async def main(world: World) -> tuple[bool, bytes]:
+        process = serve(world.host("server"))
+        stream = await connected()
+        process.pause()
+        await stream.send_all(b"while you slept")
+        with trio.move_on_after(60) as silence:
+            await stream.receive_some()
+        process.resume()
+        return silence.cancelled_caught, await stream.receive_some()
+
+    assert simulate(main) == (True, b"while you slept")
+
+
+def test_a_partition_stalls_and_healing_delivers() -> None:
+    """A cut link loses nothing: established streams and new connections wait until it heals."""
+
+    async def main(world: World) -> tuple[bool, bytes, bytes]:
+        serve(world.host("server"))
+        stream = await connected()
+        world.network.partition(OUTSIDE, "server")
+        await stream.send_all(b"held")
+        with trio.move_on_after(30) as silence:
+            await stream.receive_some()
+        found: list[bytes] = []
+
+        async def late_client() -> None:
+            other = await trio.open_tcp_stream("server", PORT)
+            await other.send_all(b"late")
+            found.append(await other.receive_some())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(late_client)
+            await trio.sleep(10)
+            assert found == []
+            world.network.heal()
+        return silence.cancelled_caught, await stream.receive_some(), found[0]
+
+    assert simulate(main) == (True, b"held", b"late")
+
+
+def test_a_one_way_partition_lets_the_other_direction_through() -> None:
+    """Requests arrive, replies do not: the lost acknowledgement."""
+
+    async def main(world: World) -> tuple[list[bytes], bool, bytes]:
+        arrived: list[bytes] = []
+
+        async def record(stream: trio.SocketStream) -> None:
+            arrived.append(await stream.receive_some())
+            await stream.send_all(b"done")
+
+        serve(world.host("server"), record)
+        stream = await connected()
+        world.network.partition("server", OUTSIDE, one_way=True)
+        await stream.send_all(b"do it")
+        with trio.move_on_after(5) as silence:
+            await stream.receive_some()
+        world.network.heal("server")
+        return arrived, silence.cancelled_caught, await stream.receive_some()
+
+    assert simulate(main) == ([b"do it"], True, b"done")
+
+
+def test_connecting_across_a_partition_times_out_in_the_end() -> None:
+    """Without an answer connect gives up with ETIMEDOUT, as the kernel's SYN retries do."""
+
+    async def main(world: World) -> float:
+        serve(world.host("server"))
+        await trio.sleep(1)
+        world.network.partition(OUTSIDE, "server")
+        began = trio.current_time()
+        with pytest.raises(OSError, match="all attempts") as info:
+            await trio.open_tcp_stream("server", PORT)
+        assert isinstance(info.value.__cause__, BaseExceptionGroup)
+        assert isinstance(info.value.__cause__.exceptions[0], TimeoutError)
+        return trio.current_time() - began
+
+    assert 129 < simulate(main) < 132
+
+
+@pytest.mark.parametrize("how", ["abort", "linger"])
+def test_an_abort_resets_the_peer_and_drops_what_is_unsent(how: str) -> None:
+    """abort(), or SO_LINGER of zero and close, is a RST: no end of stream, no last bytes."""
+
+    async def main(world: World) -> str:
+        listener = (await trio.open_tcp_listeners(PORT))[0]
+
+        async def client() -> None:
+            stream = await trio.open_tcp_stream(OUTSIDE, PORT)
+            await stream.send_all(b"never seen")
+            if how == "abort":
+                abort(stream)
+            else:
+                stream.setsockopt(stdlib_socket.SOL_SOCKET, stdlib_socket.SO_LINGER, struct.pack("ii", 1, 0))
+                await stream.aclose()
+            with pytest.raises(trio.ClosedResourceError):
+                await stream.receive_some()
+
+        process = world.host("client").start(client)
+        stream = await listener.accept()
+        with pytest.raises(trio.BrokenResourceError) as info:
+            await stream.receive_some()
+        assert (await process.wait()).kind == "exited"
+        return type(info.value.__cause__).__name__
+
+    assert simulate(main) == "ConnectionResetError"
+
+
+def test_closing_with_unread_data_resets_the_peer() -> None:
+    """As Linux does: the peer learns that its data was not read."""
+
+    async def main(world: World) -> None:
+        async def rude(stream: trio.SocketStream) -> None:
+            await trio.sleep(1)
+            await stream.aclose()
+
+        serve(world.host("server"), rude)
+        stream = await connected()
+        await stream.send_all(b"ignored")
+        with pytest.raises(trio.BrokenResourceError, match="reset"):
+            await stream.receive_some()
+
+    simulate(main)
+
+
+def test_sending_to_a_closed_peer_ends_in_a_reset() -> None:
+    """The first send after the peer closed succeeds, a later one meets the reset that it provoked."""
+
+    async def main(world: World) -> bytes:
+        async def polite(stream: trio.SocketStream) -> None:
+            await stream.aclose()
+
+        serve(world.host("server"), polite)
+        stream = await connected()
+        end = await stream.receive_some()
+        await stream.send_all(b"one")
+        await trio.sleep(1)
+        with pytest.raises(trio.BrokenResourceError):
+            await stream.send_all(b"two")
+        return end
+
+    assert simulate(main) == b""
+
+
+def test_network_reset_breaks_both_ends_of_all_connections_between_two_places() -> None:
+    """A fault from outside: both ends meet ECONNRESET; connections to elsewhere live on; the count is exact."""
+
+    async def main(world: World) -> tuple[int, bytes, dict[str, int]]:
+        serve(world.host("server"))
+        serve(world.host("other"))
+        one, two, elsewhere = await connected(), await connected(), await connected("other")
+        count = world.network.reset(OUTSIDE, "server")
+        for stream in (one, two):
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.receive_some()
+        await elsewhere.send_all(b"alive")
+        return count, await elsewhere.receive_some(), world.network.fired
+
+    assert simulate(main) == (2, b"alive", {"reset": 1})
+
+
+def test_drawn_breaks_fire_and_are_counted() -> None:
+    """With breaks at one segment in ten, streams break about that often; the tape replays each."""
+
+    async def main(world: World) -> int:
+        world.network.options = NetworkOptions(breaks=(1, 10))
+        serve(world.host("server"))
+        broken = 0
+        stream = await connected()
+        for _ in range(200):
+            try:
+                await stream.send_all(b"x")
+                assert await stream.receive_some() == b"x"
+            except trio.BrokenResourceError:
+                broken += 1
+                stream = await connected()
+        assert world.network.fired == {"break": broken}
+        return broken
+
+    first = outcome_of(main, 4)
+    assert 15 < first.unwrap() < 80
+    again = run(main, tape=Tape.from_departures(first.departures))
+    assert (again.value, again.digest) == (first.value, first.digest)
+
+
+def test_a_process_that_ends_by_itself_closes_as_usual() -> None:
+    """Returning from main without closing is an end of stream after the last byte, not a reset."""
+
+    async def main(world: World) -> bytes:
+        listener = (await trio.open_tcp_listeners(PORT))[0]
+
+        async def client() -> None:
+            stream = await trio.open_tcp_stream(OUTSIDE, PORT)
+            await stream.send_all(b"goodbye")
+
+        world.host("client").start(client)
+        return await read_all(await listener.accept())
+
+    assert simulate(main) == b"goodbye"
