@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -209,7 +210,7 @@ def test_help_and_explain_load_nothing_heavy(words: list[str]) -> None:
 def test_a_reader_that_goes_away_is_no_error(kind: str) -> None:
     """`simkit list | head -1` ends quietly in every format."""
     program = "from conformance.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
-    line = f'{sys.executable} -c "{program}" list --scenarios --format {kind} | head -1'
+    line = f'{shlex.quote(sys.executable)} -c "{program}" list --scenarios --format {kind} | head -1'
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60, check=False
     )
