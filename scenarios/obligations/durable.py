@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from scenarios.history import ACCEPTED, TERMINAL, History, Replied
+from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
 from scenarios.lineage import fork
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.verdict import Finding, Violation
 
@@ -42,7 +42,7 @@ def acknowledged_task_survives(history: History) -> Finding:
                 f"The start of run {history.run!r} was acknowledged, then a process died; a status asked after that "
                 "says that there is no such run."
             )
-            return Finding(len(tested), (Violation("amnesia", sentence, (ok, death, seen.asked, seen.answered)),))
+            return Finding(len(tested), (blame("amnesia", sentence, (ok, death, seen.asked, seen.answered)),))
     return Finding(len(tested))
 
 
@@ -90,11 +90,11 @@ def _contradiction(facts: Facts, op: str, before: Seen, nonce: str | None, now: 
     evidence = (before.answered, now.asked, now.answered)
     if (how := _is_gone(facts, op, before, now)) is not None:
         sentence = f"{op!r} was shown as accepted; a status asked later {how}."
-        return Violation("false certainty", sentence, evidence, op)
+        return blame("false certainty", sentence, evidence, op)
     shown = now.accepted().get(op)
     if nonce is not None and shown is not None and shown != nonce:
         sentence = f"{op!r} was shown as accepted with answer {nonce}; a status asked later shows {shown} in its place."
-        return Violation("torn view", sentence, evidence, op)
+        return blame("torn view", sentence, evidence, op)
     return None
 
 
@@ -129,7 +129,7 @@ def _made_up(facts: Facts) -> Iterator[Violation]:
             known = op in facts.ancestors and nonce is not None
             if known and nonce is not None and given.get(nonce, seen.answered) >= seen.answered:
                 sentence = f"{op!r} is shown as accepted with answer {nonce}, which nobody had been given by then."
-                yield Violation("false certainty", sentence, (seen.asked, seen.answered), op)
+                yield blame("false certainty", sentence, (seen.asked, seen.answered), op)
 
 
 def _firsts(violations: tuple[Violation, ...]) -> Iterator[Violation]:
@@ -181,10 +181,18 @@ def _recomputed(facts: Facts, op: str) -> Violation | None:
     for request in facts.dispatches(op):
         born = facts.started.get(request.event.incarnation, -1)
         if request.at > known and not facts.late(request) and (born > known or request.at in needless):
-            sentence = f"{op!r} had been accepted, yet worker {request.event.incarnation} worked it again."
+            sentence = (
+                f"{op!r} had been accepted ({_how_known(facts, known)}), yet worker {request.event.incarnation} worked it "
+                "again."
+            )
             born_at = (born,) if born > known else ()
-            return Violation("amnesia", sentence, (known, *born_at, request.at), op)
+            return blame("amnesia", sentence, (known, *born_at, request.at), op)
     return None
+
+
+def _how_known(facts: Facts, index: int) -> str:
+    event = facts.history.events[index]
+    return f"{event.op!r} was dispatched after it" if isinstance(event, Received) else "a status had shown it"
 
 
 def _forked(facts: Facts, op: str) -> Violation | None:
@@ -194,7 +202,7 @@ def _forked(facts: Facts, op: str) -> Violation | None:
     sentence = (
         f"Two answers of {op!r} were used: {one.nonce} was {one.where} first, then {other.nonce} was {other.where}."
     )
-    return Violation("forked lineage", sentence, (one.at, other.at), op)
+    return blame("forked lineage", sentence, (one.at, other.at), op)
 
 
 @obligation(
@@ -240,7 +248,7 @@ def _answers_disagree(facts: Facts) -> Iterator[Violation]:
             sentence = (
                 f"The start of run {facts.history.run!r} was acknowledged, and the same start asked again was refused."
             )
-            yield Violation("torn view", sentence, (ok.at, ok.answered_at, start.at, start.answered_at))
+            yield blame("torn view", sentence, (ok.at, ok.answered_at, start.at, start.answered_at))
             return
 
 
@@ -251,7 +259,7 @@ def _results_differ(facts: Facts, second: int) -> Iterator[Violation]:
             sentence = (
                 f"Run {facts.history.run!r} was started twice with one id and was shown with two different results."
             )
-            yield Violation("duplicate effect", sentence, (second, done[0].answered, seen.answered))
+            yield blame("duplicate effect", sentence, (second, done[0].answered, seen.answered))
             return
 
 
@@ -271,7 +279,7 @@ def _attempts_differ(facts: Facts, second: int) -> Iterator[Violation]:
                 f"Run {facts.history.run!r} was started twice with one id; its attempt was {before.status.attempt} and "
                 f"became {after.status.attempt}."
             )
-            yield Violation("duplicate effect", sentence, (before.answered, second, after.answered))
+            yield blame("duplicate effect", sentence, (before.answered, second, after.answered))
             return
 
 
@@ -296,7 +304,7 @@ def _worked_twice(facts: Facts, since: int, one: Request, two: Request) -> Viola
         f"Run {facts.history.run!r} was started again with the same id, and {one.op!r} was worked a second time though its "
         "first request was answered and nothing had gone wrong."
     )
-    return Violation("duplicate effect", sentence, (since, one.at, two.at), one.op)
+    return blame("duplicate effect", sentence, (since, one.at, two.at), one.op)
 
 
 @obligation(
@@ -325,13 +333,13 @@ def work_reaches_an_end(history: History) -> Finding:
     if _lacks_signal(facts):
         return Finding()
     last = facts.last_seen()
-    state = last.status.state if last else "never shown"
+    state = f"it was last shown {last.status.state}" if last else "no status ever showed it"
     sentence = (
-        f"Faults had stopped and a worker was up, but run {history.run!r} had not ended after four times the bound; it was "
-        f"last {state}."
+        f"Faults had stopped and a worker was up, but run {history.run!r} had not ended after four times the bound; "
+        f"{state}."
     )
     evidence = (facts.quiet, *((last.answered,) if last else ()), facts.closed)
-    return Finding(exercised, (Violation("stuck", sentence, evidence),))
+    return Finding(exercised, (blame("stuck", sentence, evidence),))
 
 
 def _was_accepted(facts: Facts) -> bool:

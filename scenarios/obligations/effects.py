@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.operations import is_settled
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.verdict import Finding, Violation
 
@@ -36,13 +36,12 @@ def keyed_effect_lands_once(history: History) -> Finding:
         exercised += sum(facts.uncertain(request) for request in dispatches)
         effects = [request.applied_at for request in dispatches if request.applied_at is not None]
         if len(effects) > 1:
-            keys = {request.event.key for request in dispatches}
-            without = " without a key" if None in keys else ""
+            keyless = " (and not always with a key)" if any(one.event.key is None for one in dispatches) else ""
             sentence = (
-                f"{call.id!r} was asked of {call.service}, which honours keys, {len(dispatches)} times{without}, and took "
-                f"effect {len(effects)} times."
+                f"{call.id!r} was asked of {call.service}, which honours keys, {len(dispatches)} times{keyless}, and "
+                f"took effect {len(effects)} times."
             )
-            found.append(Violation("duplicate effect", sentence, tuple(effects), call.id))
+            found.append(blame("duplicate effect", sentence, tuple(effects), call.id))
     return Finding(exercised, tuple(found))
 
 
@@ -79,7 +78,7 @@ def _drifted(op: str, keyed: list[Request]) -> Iterator[Violation]:
     other = next((request for request in keyed if request.event.key != keyed[0].event.key), None)
     if other is not None:
         sentence = f"{op!r} was sent with key {keyed[0].event.key} and later with key {other.event.key}."
-        yield Violation("key drift", sentence, (keyed[0].at, other.at), op)
+        yield blame("key drift", sentence, (keyed[0].at, other.at), op)
 
 
 def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Iterator[Violation]:
@@ -87,7 +86,7 @@ def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Ite
         owner = owners.setdefault((request.event.service, request.event.key or ""), request)
         if owner.op != request.op:
             sentence = f"{owner.op!r} and {request.op!r} were both sent with key {request.event.key}."
-            yield Violation("key drift", sentence, (owner.at, request.at), request.op)
+            yield blame("key drift", sentence, (owner.at, request.at), request.op)
             return
 
 
@@ -122,7 +121,7 @@ def one_key_one_meaning(history: History) -> Finding:
                 f"Key {request.event.key} was sent for {owner.op!r} with one set of parameters and for {request.op!r} "
                 "with another."
             )
-            found[name] = Violation("key drift", sentence, (owner.at, request.at), request.op)
+            found[name] = blame("key drift", sentence, (owner.at, request.at), request.op)
     return Finding(exercised, tuple(found.values()))
 
 
@@ -148,7 +147,7 @@ def done_means_every_effect(history: History) -> Finding:
         return Finding()
     exercised = 1 if any(at < done.answered for at in facts.troubles) else 0
     found = [
-        Violation(
+        blame(
             "lost effect",
             f"Run {history.run!r} was shown done, but {call.id!r} had never taken effect at {call.service}.",
             (*(request.at for request in facts.dispatches(call.id) if request.at < done.answered), done.answered),
@@ -200,11 +199,11 @@ def _phantom(request: Request, seen: Seen) -> Violation | None:
     evidence = (request.at, seen.asked, seen.answered)
     if seen.status.state == "unknown":
         sentence = f"{request.op!r} had been asked of {request.event.service}; a status asked later knows no such run."
-        return Violation("phantom effect", sentence, evidence, request.op)
+        return blame("phantom effect", sentence, evidence, request.op)
     shown = seen.operation(request.op)
     if shown is not None and shown.state == "planned" and not request.idle:
         sentence = (
             f"{request.op!r} had been asked of {request.event.service}; a status asked later says it is only planned."
         )
-        return Violation("phantom effect", sentence, evidence, request.op)
+        return blame("phantom effect", sentence, evidence, request.op)
     return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import SEMANTICS, Call, Sleep, Wait
 from scenarios.verdict import Finding, Violation
@@ -63,7 +63,7 @@ def _attempt_changed(facts: Facts) -> Iterator[Violation]:
                 f"A process died and run {facts.history.run!r} was recovered, but its attempt {before.status.attempt} "
                 f"became {after.status.attempt}."
             )
-            yield Violation("amnesia", sentence, (before.answered, after.asked, after.answered))
+            yield blame("amnesia", sentence, (before.answered, after.asked, after.answered))
             return
 
 
@@ -79,7 +79,7 @@ def _operation_vanished(facts: Facts) -> Iterator[Violation]:
             sentence = (
                 f"Operation {gone[0]!r} was shown before a process died, and is not shown under that id afterwards."
             )
-            yield Violation("amnesia", sentence, (before.answered, after.asked, after.answered), gone[0])
+            yield blame("amnesia", sentence, (before.answered, after.asked, after.answered), gone[0])
             return
 
 
@@ -97,7 +97,7 @@ def _execution_kept(facts: Facts) -> Iterator[Violation]:
                 f"Worker {new.event.incarnation} came up after the old one had died and worked on run "
                 f"{facts.history.run!r}, but the execution id is still {before.status.execution}."
             )
-            yield Violation("torn view", sentence, (before.answered, new.at, after.asked, after.answered))
+            yield blame("torn view", sentence, (before.answered, new.at, after.asked, after.answered))
             return
 
 
@@ -135,7 +135,7 @@ def dispatched_only_after_its_dependencies(history: History) -> Finding:
         if early is not None:
             request, name = early
             sentence = f"{op!r} was dispatched before {name!r}, on which it depends, had {_ending(facts, name)}."
-            found.append(Violation("out of order", sentence, (request.at,), op))
+            found.append(blame("out of order", sentence, (request.at,), op))
     return Finding(exercised, tuple(found))
 
 
@@ -215,7 +215,7 @@ def _merged(facts: Facts, group: list[Call], done: Seen) -> Iterator[Violation]:
                 f"The run was shown done, but {call.id!r} had no effect of its own: an equal operation stood in for it."
             )
             evidence = (*(request.at for request in dispatches), done.answered)
-            yield Violation("lost effect", sentence, evidence, call.id)
+            yield blame("lost effect", sentence, evidence, call.id)
         for request in dispatches:
             key = request.event.key
             if key is None or SEMANTICS[call.service] != "keyed":
@@ -223,7 +223,7 @@ def _merged(facts: Facts, group: list[Call], done: Seen) -> Iterator[Violation]:
             owner = owners.setdefault(key, request)
             if owner.op != call.id:
                 sentence = f"The equal operations {owner.op!r} and {call.id!r} were sent with one and the same key."
-                yield Violation("key drift", sentence, (owner.at, request.at), call.id)
+                yield blame("key drift", sentence, (owner.at, request.at), call.id)
                 break
 
 
@@ -264,8 +264,8 @@ def _relabelled(facts: Facts, op: str, before: Seen, now: Seen) -> Violation | N
     evidence = tuple(dict.fromkeys((before.answered, now.asked, now.answered)))
     if shown is not None and shown.state == "failed" and before.answered < now.asked:
         sentence = f"The run ended with {op!r} unresolved; a status asked later says that {op!r} failed."
-        return Violation("false certainty", sentence, evidence, op)
+        return blame("false certainty", sentence, evidence, op)
     if now.status.state == "failed":
         sentence = f"The run is shown failed on account of {op!r}, of which nobody knows whether it took effect."
-        return Violation("false certainty", sentence, evidence, op)
+        return blame("false certainty", sentence, evidence, op)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Call
 from scenarios.verdict import Finding, Violation
@@ -56,7 +56,7 @@ def unknown_is_looked_up_before_repeat(history: History) -> Finding:
                 f"The outcome of {call.id!r} at {call.service} was unknown, and worker {later.event.incarnation} repeated it "
                 "though no lookup had said that there was nothing."
             )
-            found.append(Violation("duplicate effect", sentence, (earlier.at, later.at), call.id))
+            found.append(blame("duplicate effect", sentence, (earlier.at, later.at), call.id))
     return Finding(exercised, tuple(found))
 
 
@@ -101,7 +101,7 @@ def blind_unknown_is_not_repeated(history: History) -> Finding:
                 f"The outcome of {call.id!r} at {call.service}, which can be neither looked up nor repeated, was unknown, and "
                 f"worker {later.event.incarnation} sent it again."
             )
-            found.append(Violation("duplicate effect", sentence, (earlier.at, later.at), call.id))
+            found.append(blame("duplicate effect", sentence, (earlier.at, later.at), call.id))
         elif hidden := _hidden(facts, call):
             found.append(hidden)
     return Finding(exercised, tuple(found))
@@ -120,7 +120,7 @@ def _hidden(facts: Facts, call: Call) -> Violation | None:
     as_what = f"shows it {shown.state}" if shown else f"does not show it, and says that the run is {last.status.state}"
     if shown.state in {"succeeded", "failed"} if shown else last.status.state in {"done", "failed"}:
         sentence = f"Nobody can know what became of {call.id!r} at {call.service}, but the last status {as_what}."
-        return Violation("false certainty", sentence, (sent[-1].at, last.asked, last.answered), call.id)
+        return blame("false certainty", sentence, (sent[-1].at, last.asked, last.answered), call.id)
     return None
 
 
@@ -170,7 +170,7 @@ def _left(facts: Facts, call: Call, request: Request) -> Violation:
         f"(after {tries} {'try' if tries == 1 else 'tries'})."
     )
     closed = () if facts.closed is None else (facts.closed,)
-    return Violation("stuck", sentence, (request.at, *closed), call.id)
+    return blame("stuck", sentence, (request.at, *closed), call.id)
 
 
 @obligation(
@@ -208,7 +208,7 @@ def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation |
     if shown is None or shown.state != "failed" or facts.refusal_before(seen.answered, request.op):
         return None
     sentence = f"{request.op!r} was sent and its outcome was unknown, but it is shown as failed; nobody had refused it."
-    return Violation("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
+    return blame("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
 
 
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
@@ -220,4 +220,4 @@ def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
         f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "
         "failed."
     )
-    return Violation("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
+    return blame("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)

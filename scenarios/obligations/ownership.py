@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from scenarios.history import History, Resumed
 from scenarios.index import Facts, look
 from scenarios.lineage import fork
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import repeated_asks
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding
 
 
 @obligation(
@@ -41,7 +41,7 @@ def accepted_at_most_once(history: History) -> Finding:
         if before:
             one, other = split
             sentence = f"{op!r} had been accepted with answer {one.nonce}; with two at work on the run it became {other.nonce}."
-            found.append(Violation("stale acceptance", sentence, (max(before), one.at, other.at), op))
+            found.append(blame("stale acceptance", sentence, (max(before), one.at, other.at), op))
     return Finding(len(rivals), tuple(found))
 
 

@@ -7,13 +7,13 @@ it says nothing, as a false alarm costs more than a miss.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from scenarios.history import History
-from scenarios.verdict import Finding, Kind, Level
+from scenarios.verdict import Finding, Kind, Level, Violation
 
 Judge: TypeAlias = Callable[[History], Finding]
 Profile = Literal["Durable", "Effects", "Ownership", "Control"]
@@ -88,6 +88,11 @@ def obligation(
         return judge
 
     return register
+
+
+def blame(anomaly: str, sentence: str, evidence: Iterable[int], operation: str | None = None) -> Violation:
+    """A violation whose evidence is in order of observation, each event once."""
+    return Violation(anomaly, sentence, tuple(sorted(set(evidence))), operation)
 
 
 def registered() -> Mapping[str, Obligation]:

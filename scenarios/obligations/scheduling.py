@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import TERMINAL, Died, History, Paused
 from scenarios.index import Facts, look
 from scenarios.lineage import uses
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import deciding_ask, loss, lost, used_twice, was_early
 from scenarios.observed import Ask
 from scenarios.plan import Sleep
@@ -79,10 +79,14 @@ def _fired_early(facts: Facts, sleep: Sleep) -> Violation | None:
     for at, what in sorted(_firings(facts, sleep)):
         end = _end_ns(facts, sleep.id, at)
         if end is not None and facts.at_ns(at) < end:
-            early = end - facts.at_ns(at)
-            sentence = f"Timer {sleep.id!r} lasts {sleep.ns} ns, but {what} {early} ns before it can have ended."
-            return Violation("out of order", sentence, (*_causes(facts, sleep, at), at), sleep.id)
+            early = _duration(end - facts.at_ns(at))
+            sentence = f"Timer {sleep.id!r} lasts {_duration(sleep.ns)}, but {what} {early} before it can have ended."
+            return blame("out of order", sentence, (*_causes(facts, sleep, at), at), sleep.id)
     return None
+
+
+def _duration(ns: int) -> str:
+    return f"{ns / 1_000_000:g} ms" if ns >= 1000 else f"{ns} ns"
 
 
 def _causes(facts: Facts, sleep: Sleep, limit: int) -> tuple[int, ...]:
@@ -101,7 +105,7 @@ def _fired_twice(facts: Facts, sleep: Sleep) -> Violation | None:
         pair = next(iter(facts.unexplained(op)), None) if op in facts.calls else None
         if pair is not None:
             sentence = f"Timer {sleep.id!r} fired twice: {op!r} was dispatched, answered, and dispatched again."
-            return Violation("duplicate effect", sentence, (pair[0].at, pair[1].at), sleep.id)
+            return blame("duplicate effect", sentence, (pair[0].at, pair[1].at), sleep.id)
     return None
 
 
@@ -156,7 +160,7 @@ def _worked_again(facts: Facts, op: str, repeats: tuple[Ask, ...]) -> Violation 
                 f"A {cause.event.verb} was delivered twice, and {op!r} was worked a second time though its first request was "
                 "answered and nothing had gone wrong."
             )
-            return Violation("duplicate effect", sentence, (cause.at, one.at, two.at), op)
+            return blame("duplicate effect", sentence, (cause.at, one.at, two.at), op)
     return None
 
 
@@ -180,7 +184,7 @@ def early_signal_is_kept_or_refused(history: History) -> Finding:
     early = [
         signal
         for signal in facts.signals
-        if was_early(facts, ask := deciding_ask(signal), signal.name) and ask.outcome != "indefinite"
+        if any(ask.outcome != "indefinite" and was_early(facts, ask, signal.name) for ask in signal.asks)
     ]
     gone = [
         loss(facts, suspects, "came before its wait and was acknowledged")
@@ -196,4 +200,4 @@ def _refused_yet_used(facts: Facts) -> Iterator[Violation]:
         used = next((use for use in uses(facts) if use.op in waits and use.nonce == signal.nonce), None)
         if signal.refused and used is not None:
             sentence = f"Signal {signal.id!r} ({signal.name}) was refused every time, but {used.op!r} ended with it."
-            yield Violation("false certainty", sentence, (signal.asked_at, used.at), used.op)
+            yield blame("false certainty", sentence, (signal.asked_at, used.at), used.op)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.lineage import Use, uses
-from scenarios.obligations.registry import obligation
+from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Ask, Request, Signal
 from scenarios.plan import Wait
 from scenarios.verdict import Finding, Violation
@@ -67,7 +67,7 @@ def loss(facts: Facts, suspects: tuple[Signal, ...], what: str) -> Violation:
     sentence = f"Signal {names} ({suspects[0].name}) {what}, but the run was still waiting for it at the end."
     oks = (one.ok_at for one in suspects if one.ok_at is not None)
     end = [at for at in (last.answered if last else None, facts.closed) if at is not None]
-    return Violation("amnesia", sentence, (*oks, *end))
+    return blame("amnesia", sentence, (*oks, *end))
 
 
 @obligation(
@@ -116,7 +116,7 @@ def _displaced(facts: Facts) -> Iterator[Violation]:
                 f"Signal {signal.id!r} ({signal.name}) was acknowledged while {other.op!r} waited, but the wait ended with a "
                 "signal that was sent only later."
             )
-            yield Violation("amnesia", sentence, (signal.ok_at, other.at), other.op)
+            yield blame("amnesia", sentence, (signal.ok_at, other.at), other.op)
 
 
 def _was_awaited(facts: Facts, signal: Signal) -> bool:
@@ -160,7 +160,7 @@ def used_twice(facts: Facts, signals: list[Signal]) -> Iterator[Violation]:
         other = next((use for use in took if use.op != took[0].op), None)
         if other is not None:
             sentence = f"Signal {signal.id!r} ({signal.name}) released both {took[0].op!r} and {other.op!r}."
-            yield Violation("duplicate effect", sentence, (signal.asked_at, took[0].at, other.at), other.op)
+            yield blame("duplicate effect", sentence, (signal.asked_at, took[0].at, other.at), other.op)
 
 
 def _one_too_few(facts: Facts) -> Iterator[Violation]:
@@ -174,7 +174,7 @@ def _one_too_few(facts: Facts) -> Iterator[Violation]:
                     f"{op!r} was dispatched after {names.count(name)} waits for {name!r}, but only {sent} such "
                     f"{'signal' if sent == 1 else 'signals'} had been sent."
                 )
-                yield Violation("duplicate effect", sentence, (request.at,), op)
+                yield blame("duplicate effect", sentence, (request.at,), op)
 
 
 def _sent_before(facts: Facts, name: str, request: Request) -> int:

@@ -1,0 +1,253 @@
+"""A small language for histories written by hand: each word adds the events one thing leaves behind.
+
+    Story(plan).up().start().call("a").kill().up().call("b").done().settled().history()
+
+Worker incarnations count up by themselves; requests come from the current one unless `by` says otherwise. Nonces are
+named after their operation and effect: the first effect of `a` is `a1`, the second `a2`. Calls carry what the plan says,
+with the latest nonce of each. Keyed services get the key `key:<op>`. Every event takes a millisecond; `later` adds time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from scenarios.history import (
+    Answered,
+    Applied,
+    Asked,
+    Closed,
+    Declared,
+    Died,
+    Event,
+    Fired,
+    History,
+    OperationState,
+    OperationStatus,
+    Paused,
+    Quiet,
+    Received,
+    Replied,
+    Resumed,
+    Started,
+    State,
+    Status,
+)
+from scenarios.plan import SEMANTICS, Call, Op, Par, Plan, Seq, Sleep, Wait
+
+MS = 1_000_000
+RUN = "r1"
+_STATUS = {"executed": 200, "saved": 200, "found": 200, "missing": 404, "busy": 409, "mismatch": 422, "rejected": 400}
+
+
+def plan(*children: Op | str) -> Plan:
+    """A plan of one after the other; a string is read by `leaf`."""
+    return Plan(Seq("main", tuple(leaf(child) if isinstance(child, str) else child for child in children)))
+
+
+def par(*children: Op | str) -> Par:
+    """Side by side."""
+    made = tuple(leaf(child) if isinstance(child, str) else child for child in children)
+    return Par("par:" + "+".join(child.id for child in made), made)
+
+
+def seq(*children: Op | str) -> Seq:
+    """One after the other, inside a `par`."""
+    made = tuple(leaf(child) if isinstance(child, str) else child for child in children)
+    return Seq("seq:" + "+".join(child.id for child in made), made)
+
+
+def leaf(text: str) -> Call | Wait | Sleep:
+    """`a ledger`, `b mailer a,w` (carrying a and w), `w wait go`, `s sleep 50` (milliseconds)."""
+    id_, what, *rest = text.split()
+    if what == "wait":
+        return Wait(id_, rest[0])
+    if what == "sleep":
+        return Sleep(id_, int(rest[0]) * MS)
+    return Call(id_, what, {"of": id_}, tuple(rest[0].split(",")) if rest else ())
+
+
+class Story:
+    """A history in the making; every method but `history` returns the story itself."""
+
+    def __init__(self, plan: Plan, **declared: Any) -> None:
+        self.plan = plan
+        self.declared = Declared(**declared)
+        self.events: list[Event] = []
+        self.now_ns = self.worker = self.calls = self.effects = self.asks = 0
+        self.answers: dict[str, str] = {}  # op → the latest nonce
+        self.count: dict[str, int] = {}
+
+    def history(self) -> History:
+        return History(RUN, self.plan, self.declared, tuple(self.events))
+
+    def add(self, event: Event) -> Self:
+        self.events.append(event)
+        self.now_ns += MS
+        return self
+
+    def later(self, ms: int) -> Self:
+        self.now_ns += ms * MS
+        return self
+
+    # --- processes ------------------------------------------------------------------------------------------------
+
+    def up(self) -> Self:
+        """A new worker, which becomes the current one."""
+        self.worker = sum(isinstance(event, Started) for event in self.events) + 1
+        return self.add(Started(self.now_ns, self.worker, "worker"))
+
+    def kill(self, cause: Literal["killed", "power", "exited"] = "killed") -> Self:
+        return self.add(Died(self.now_ns, self.worker, "worker", cause))
+
+    def crash(self) -> Self:
+        """Killed and up again."""
+        return self.kill().up()
+
+    def pause(self, worker: int | None = None) -> Self:
+        return self.add(Paused(self.now_ns, worker or self.worker))
+
+    def resume(self, worker: int) -> Self:
+        return self.add(Resumed(self.now_ns, worker))
+
+    def fired(self, label: str) -> Self:
+        return self.add(Fired(self.now_ns, label))
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def request(
+        self,
+        op: str,
+        *,
+        key: str | None = "auto",
+        params: str | None = None,
+        carries: dict[str, str] | None = None,
+        by: int | None = None,
+        lookup: bool = False,
+    ) -> Self:
+        """A request is received, and nothing more yet."""
+        call = self.plan.leaf(op)
+        assert isinstance(call, Call)
+        handed = {name: self.answers[name] for name in call.carries if name in self.answers}
+        handed = handed if carries is None else carries
+        if key == "auto":
+            key = f"key:{op}" if SEMANTICS[call.service] == "keyed" and not lookup else None
+        self.calls += 1
+        digest = params or f"{sorted(call.params.items())}{sorted(handed.items())}"
+        worker = by or self.worker
+        return self.add(
+            Received(
+                self.now_ns, self.calls, call.service, RUN, op, worker, key, digest, {} if lookup else handed, lookup
+            )
+        )
+
+    def applied(self, call: int | None = None) -> Self:
+        """The latest request (or number `call`) takes effect, with a fresh nonce."""
+        number = call or self.calls
+        op = self._op(number)
+        self.count[op] = self.count.get(op, 0) + 1
+        self.effects += 1
+        self.answers[op] = f"{op}{self.count[op]}"
+        return self.add(Applied(self.now_ns, number, self.effects, self.answers[op]))
+
+    def reply(
+        self,
+        kind: str = "executed",
+        *,
+        nonce: str | None = "auto",
+        delivery: Literal["sent", "dropped", "reset"] = "sent",
+        call: int | None = None,
+    ) -> Self:
+        """The latest request (or number `call`) is answered; answers carry the latest nonce of their operation."""
+        number = call or self.calls
+        if nonce == "auto":
+            nonce = self.answers.get(self._op(number)) if kind in {"executed", "saved", "found"} else None
+        return self.add(Replied(self.now_ns, number, _STATUS.get(kind, 503), kind, nonce, delivery))
+
+    def call(self, op: str, kind: str = "executed", **request: Any) -> Self:
+        """A whole call: received, applied when executed, answered."""
+        delivery = request.pop("delivery", "sent")
+        self.request(op, **request)
+        if kind == "executed":
+            self.applied()
+        return self.reply(kind, delivery=delivery)
+
+    def look_up(self, op: str, kind: str = "missing", by: int | None = None) -> Self:
+        return self.request(op, lookup=True, by=by).reply(kind)
+
+    def _op(self, call: int) -> str:
+        return next(event.op for event in self.events if isinstance(event, Received) and event.call == call)
+
+    # --- asks -----------------------------------------------------------------------------------------------------
+
+    def ask(self, verb: str, **fields: Any) -> Self:
+        self.asks += 1
+        return self.add(Asked(self.now_ns, self.asks, verb, RUN, self.worker, **fields))
+
+    def answer(
+        self,
+        outcome: Literal["ok", "error", "indefinite"] = "ok",
+        status: Status | None = None,
+        ask: int | None = None,
+    ) -> Self:
+        return self.add(Answered(self.now_ns, ask or self.asks, outcome, "", status))
+
+    def start(self, outcome: Literal["ok", "error", "indefinite"] = "ok") -> Self:
+        return self.ask("start", id=RUN).answer(outcome)
+
+    def signal(self, id_: str, name: str = "go", outcome: Literal["ok", "error", "indefinite"] = "ok") -> Self:
+        """Signal `id_`, whose payload's nonce is `sig:<id>`; it becomes the answer of the first wait not yet answered."""
+        waits = [wait.id for wait in self.plan.waits() if wait.signal == name]
+        if f"sig:{id_}" not in self.answers.values():
+            free = next((wait for wait in waits if wait not in self.answers), None)
+            if free is not None and outcome != "error":
+                self.answers[free] = f"sig:{id_}"
+        return self.ask("signal", id=id_, name=name, nonce=f"sig:{id_}").answer(outcome)
+
+    def status(self, state: State, on: str | None = None, ops: dict[str, str] | None = None, **fields: Any) -> Self:
+        """Asked and answered at once; `ops` maps an operation to its state, or to `state nonce`."""
+        return self.ask("status").shows(state, on, ops, **fields)
+
+    def shows(
+        self,
+        state: State,
+        on: str | None = None,
+        ops: dict[str, str] | None = None,
+        ask: int | None = None,
+        **fields: Any,
+    ) -> Self:
+        """The answer to the latest status (or to ask number `ask`)."""
+        shown = tuple(_operation(id_, text) for id_, text in (ops or {}).items())
+        return self.answer("ok", Status(state, on, operations=shown, **fields), ask=ask)
+
+    def done(self, result: dict[str, str] | None = None, **fields: Any) -> Self:
+        """A status that shows the run done, with the latest nonces (changed by `result`)."""
+        leaves = {one.id: self.answers[one.id] for one in self.plan.leaves() if one.id in self.answers}
+        return self.status("done", result={**leaves, **(result or {})}, **fields)
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def settled(self) -> Self:
+        return self._close("settled")
+
+    def slow(self) -> Self:
+        return self._close("slow")
+
+    def bound(self) -> Self:
+        return self._close("bound")
+
+    def _close(self, reason: Literal["settled", "slow", "bound"]) -> Self:
+        return self.add(Quiet(self.now_ns)).add(Closed(self.now_ns, reason))
+
+
+def _operation(id_: str, text: str) -> OperationStatus:
+    state, _, nonce = text.partition(" ")
+    states: dict[str, OperationState] = {
+        "planned": "planned",
+        "dispatched": "dispatched",
+        "succeeded": "succeeded",
+        "failed": "failed",
+        "unknown": "unknown",
+        "reconciled": "reconciled",
+        "unresolved": "unresolved",
+    }
+    return OperationStatus(id_, states[state], nonce or None)

@@ -1,0 +1,138 @@
+"""Every judge against histories written by hand, and against any history at all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from scenarios.history import Declared, History
+from scenarios.obligations import ANOMALIES, OBLIGATIONS
+from scenarios.rules import judge_all
+from tests.scenarios.any_history import histories
+from tests.scenarios.examples import Example, collected
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+EXAMPLES = collected()
+PASSED = [one for one in EXAMPLES if one.anomaly is None]
+BLAMED = [one for one in EXAMPLES if one.anomaly is not None]
+
+
+def names(one: Example) -> str:
+    return one.name
+
+
+@pytest.mark.parametrize("example", PASSED, ids=names)
+def test_a_correct_history_passes(example: Example) -> None:
+    """No judge blames what a correct harness can show, and the judge counts how often it was put to the test."""
+    findings = judge_all(example.history)
+    blamed = {id_: found.violations for id_, found in findings.items() if found.violations and id_ not in example.but}
+    assert blamed == {}
+    exercised = findings[example.obligation].exercised
+    assert exercised >= example.exercised if example.exercised else exercised == 0
+
+
+@pytest.mark.parametrize("example", PASSED, ids=names)
+def test_every_prefix_of_a_correct_history_passes(example: Example) -> None:
+    """Observation may stop at any event: what a correct harness had shown by then is no reason to blame it."""
+    events = example.history.events
+    for length in range(len(events)):
+        findings = judge_all(attrs.evolve(example.history, events=events[:length]))
+        assert [id_ for id_, found in findings.items() if found.violations and id_ not in example.but] == []
+
+
+@pytest.mark.parametrize("example", BLAMED, ids=names)
+def test_a_broken_promise_is_blamed_by_its_name(example: Example) -> None:
+    """The obligation's own judge blames the history, under the anomaly's name, with evidence that exists."""
+    found = OBLIGATIONS[example.obligation].judge(example.history)
+    assert example.anomaly in {violation.anomaly for violation in found.violations}
+    for violation in found.violations:
+        assert violation.evidence
+        assert all(0 <= index < len(example.history.events) for index in violation.evidence)
+        assert len(set(violation.evidence)) == len(violation.evidence)
+
+
+def test_every_obligation_has_examples_of_both_kinds() -> None:
+    """A judge without several histories it must pass and several it must blame is not trusted."""
+    passed, blamed = (Counter(one.obligation for one in group) for group in (PASSED, BLAMED))
+    assert {id_: (passed[id_], blamed[id_]) for id_ in OBLIGATIONS if passed[id_] < 3 or blamed[id_] < 2} == {}
+    assert {one.obligation for one in EXAMPLES} <= set(OBLIGATIONS)
+
+
+def test_every_anomaly_an_obligation_names_has_an_example() -> None:
+    """A name that no example leads to is a promise of the registry that nothing keeps."""
+    shown = {(one.obligation, one.anomaly) for one in BLAMED}
+    assert [(id_, name) for id_, one in OBLIGATIONS.items() for name in one.anomalies if (id_, name) not in shown] == []
+
+
+def test_examples_have_names_of_their_own() -> None:
+    """Two examples of one title could not be told apart in a report."""
+    assert [name for name, count in Counter(one.name for one in EXAMPLES).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=names)
+def test_judging_is_pure(example: Example) -> None:
+    """The same history, and an equal one read back from JSON, give the same findings; judging changes nothing."""
+    before = example.history.to_json()
+    first = judge_all(example.history)
+    assert example.history.to_json() == before
+    assert judge_all(History.from_json(before)) == first
+    assert judge_all(example.history) == first
+
+
+@given(histories())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_no_history_makes_a_judge_throw(history: History) -> None:
+    """Whatever was recorded, in whatever order: a judge answers, under its own anomaly names, about events that exist."""
+    for id_, found in judge_all(history).items():
+        assert found.exercised >= 0
+        for violation in found.violations:
+            assert violation.anomaly in OBLIGATIONS[id_].anomalies
+            assert all(0 <= index < len(history.events) for index in violation.evidence)
+
+
+def test_nothing_seen_is_nothing_tested() -> None:
+    """An empty history exercises nothing and blames nobody."""
+    empty = History("r1", EXAMPLES[0].history.plan, Declared(), ())
+    assert {(found.exercised, found.violations, found.slow) for found in judge_all(empty).values()} == {(0, (), False)}
+
+
+def test_slow_is_told_apart_from_stuck() -> None:
+    """A run that ended only within four bounds makes the liveness promises slow, and breaks none."""
+    slow = [one for one in PASSED if one.obligation in {"DUR-6", "EFF-6"} and "slow" in one.title]
+    assert [judge_all(one.history)[one.obligation].slow for one in slow] == [True, True]
+
+
+def test_every_obligation_can_be_explained() -> None:
+    """`simkit explain` prints promise, tests, causes, anomalies and sources: none may be missing."""
+    for one in OBLIGATIONS.values():
+        assert one.promise.endswith(".")
+        assert one.tested_by
+        assert len(one.causes) >= 2
+        assert one.minimum >= 1
+        assert one.learnt_from
+        assert all(number[0] == "F" and number[1:].isdigit() for number in one.learnt_from)
+        assert all(name in ANOMALIES for name in one.anomalies)
+        assert one.name
+
+
+def test_sentences(snapshot: SnapshotAssertion) -> None:
+    """What users read of each violation, word for word."""
+    lines = []
+    for one in BLAMED:
+        lines.append(f"{one.name}")
+        lines += [
+            f"    {violation.anomaly}: {violation.sentence} {violation.evidence}"
+            for violation in OBLIGATIONS[one.obligation].judge(one.history).violations
+        ]
+    assert "\n".join(lines) == snapshot
+
+
+def test_promises(snapshot: SnapshotAssertion) -> None:
+    """What users read of each obligation, word for word."""
+    assert "\n".join(f"{one.id} {one.name}: {one.promise}" for one in OBLIGATIONS.values()) == snapshot

@@ -1,0 +1,139 @@
+"""The verdict rules, profiles and requirement sets."""
+
+from __future__ import annotations
+
+import itertools
+import typing
+
+import attrs
+import pytest
+
+from scenarios.obligations import OBLIGATIONS
+from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.rules import SEVERITY, Tally, decide, grant, grants, judge_all, merge, tally
+from scenarios.verdict import Finding, Outcome, Verdict, Violation
+from tests.scenarios.build import Story, plan
+
+DUR_1 = OBLIGATIONS["DUR-1"]
+DUR_6 = OBLIGATIONS["DUR-6"]
+WITNESS = Violation("amnesia", "Gone.", (1,))
+
+
+def test_a_claim_kept_often_enough_passes() -> None:
+    """Exercised as often as demanded, never broken, proven by its mutants: pass."""
+    verdict = decide(DUR_1, Tally(exercised=3), claimed=True)
+    assert verdict == Verdict("DUR-1", "pass", 3, 3, "exercised 3 times", "held")
+
+
+def test_zero_evidence_is_never_a_pass() -> None:
+    """What was not put to the test often enough is inconclusive, and says what it needs."""
+    verdict = decide(DUR_1, Tally(exercised=2), claimed=True)
+    assert verdict.outcome == "inconclusive"
+    assert "exercised 2 times of at least 3" in verdict.reason
+    assert DUR_1.tested_by in verdict.reason
+    assert decide(DUR_1, Tally(), claimed=True, minimum=0).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("seen", "observed"),
+    [(Tally(), "nothing"), (Tally(exercised=9), "held"), (Tally(9, 1, ("amnesia",)), "violated")],
+)
+def test_what_is_not_claimed_is_shown_as_observed(seen: Tally, observed: str) -> None:
+    """Nobody fails for what they never claimed, and everybody sees what they do."""
+    verdict = decide(DUR_1, seen, claimed=False, error="garbage", uncaught=("m",))
+    assert (verdict.outcome, verdict.observed) == ("not-claimed", observed)
+
+
+def test_a_broken_protocol_is_an_error_and_not_the_harness_fault() -> None:
+    """An error of kit or adapter comes before anything it may have made a judge say."""
+    verdict = decide(DUR_1, Tally(9, 1, ("amnesia",)), claimed=True, error="adapter printed garbage")
+    assert (verdict.outcome, verdict.reason) == ("error", "adapter printed garbage")
+
+
+def test_one_witness_fails_whatever_the_count() -> None:
+    """A safety witness needs no minimum and no mutants to be believed."""
+    verdict = decide(DUR_1, Tally(1, 2, ("amnesia",), slow=True), claimed=True, uncaught=("m",))
+    assert (verdict.outcome, verdict.reason, verdict.anomalies) == ("fail", "amnesia (2 times)", ("amnesia",))
+
+
+def test_slow_is_inconclusive() -> None:
+    """Liveness that needed four bounds is neither kept nor broken."""
+    verdict = decide(DUR_6, Tally(exercised=9, slow=True), claimed=True)
+    assert (verdict.outcome, verdict.reason) == ("inconclusive", "slow: kept only within four times the bound")
+
+
+def test_an_unproven_judge_certifies_nothing() -> None:
+    """A judge that lets one of its mutants live cannot grant a pass, and names it."""
+    verdict = decide(DUR_1, Tally(exercised=9), claimed=True, uncaught=("ack-before-commit",))
+    assert (verdict.outcome, verdict.reason) == (
+        "inconclusive",
+        "unproven check: ack-before-commit not caught by this build",
+    )
+
+
+def test_findings_add_up() -> None:
+    """Counts are summed, anomalies are named once each in order of appearance, slow sticks."""
+    other = attrs.evolve(WITNESS, anomaly="torn view")
+    total = tally([Finding(2), Finding(1, (WITNESS, other)), Finding(0, (WITNESS,), slow=True), Finding(4)])
+    assert total == Tally(7, 3, ("amnesia", "torn view"), slow=True)
+    assert tally([]) == Tally()
+
+
+def test_the_worst_outcome_wins() -> None:
+    """error > fail > inconclusive > pass > not-claimed, in any order; nothing at all is not-claimed."""
+    assert typing.get_args(Outcome) == SEVERITY
+    for worse, better in itertools.combinations(SEVERITY, 2):
+        assert merge([better, worse, better]) == merge([worse, better]) == worse
+    assert merge([]) == "not-claimed"
+
+
+def all_passed() -> dict[str, Verdict]:
+    return {id_: Verdict(id_, "pass", 9, 1) for id_ in OBLIGATIONS}
+
+
+def test_a_profile_is_granted_whole() -> None:
+    """With every obligation passed, every profile of the set is granted."""
+    assert [(one.profile, one.granted, one.missing) for one in grants(all_passed())] == [
+        ("Durable", True, ()),
+        ("Ownership", True, ()),
+        ("Effects", True, ()),
+        ("Control", True, ()),
+    ]
+
+
+@pytest.mark.parametrize("outcome", [one for one in SEVERITY if one != "pass"])
+def test_or_not_at_all(outcome: Outcome) -> None:
+    """One obligation that did not pass, for whatever reason, takes its profile away and no other."""
+    verdicts = all_passed() | {"EFF-2": Verdict("EFF-2", outcome, 9, 1)}
+    assert [one.profile for one in grants(verdicts) if not one.granted] == ["Effects"]
+    assert grant("Effects", verdicts).missing == ("EFF-2",)
+
+
+def test_a_missing_verdict_is_missing_and_an_unknown_profile_is_not_granted() -> None:
+    """What was never judged is not passed; a profile nobody demands anything for is worth nothing."""
+    assert grant("Ownership", {}).missing == ("OWN-1",)
+    assert not grant("Budget", all_passed()).granted
+
+
+def test_every_judge_looks_at_a_history() -> None:
+    """`judge_all` asks all of them, in the catalogue's order."""
+    history = Story(plan("a ledger")).up().start().call("a").done().settled().history()
+    assert list(judge_all(history)) == list(OBLIGATIONS)
+
+
+def test_the_frozen_set_stays_frozen() -> None:
+    """A published set never changes: certificates quote its digest. A change of mind is a new set."""
+    assert {name: one.digest for name, one in REQUIREMENT_SETS.items()} == {
+        "2026.1": "6dc47f0947d6815ff65fa9cd5a29ff5e"
+    }
+
+
+def test_this_build_judges_the_current_set() -> None:
+    """Every demand of the current set has a judge, which by itself demands the same."""
+    current = REQUIREMENT_SETS[CURRENT]
+    assert current.ids == tuple(OBLIGATIONS)
+    for one in current.requirements:
+        judged = OBLIGATIONS[one.id]
+        assert (judged.level, judged.profile, judged.minimum) == (one.level, one.profile, one.minimum)
+    assert current.get("DUR-1") == current.requirements[0]
+    assert current.get("XYZ-1") is None
