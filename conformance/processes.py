@@ -1,0 +1,282 @@
+"""Units of a target as real processes: started, killed, paused and cleaned away for certain.
+
+    Processes          owns every process started through it; leaving its block ends them all, also on Ctrl-C
+    UnitProcess        one of them: its streams, `kill`, `pause`, `resume`, `wait`, its last words
+    environment(…)     the variables a unit gets: the user's, without what would leak this Python into it
+
+A unit leads a session and process group of its own. What is done to it is done to all of its group, and asserted: a
+kill that the process did not die of, or that a member survived, is an error and never a silent pass. Members that left
+the group are found by a token in their environment where the system shows it (`/proc`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import trio
+
+from conformance import members
+from simkit.errors import ExitCode, Problem, SimkitError
+
+T = TypeVar("T")
+
+#: Units one `Processes` may have had; a target that dies and dies is given up on long before.
+UNITS_MAX: Final = 1_000
+
+_TAIL_BYTES: Final = 4_096
+_TAIL_LINES: Final = 12
+_SIGNAL_S: Final = 10.0  # how long the system may take to carry a signal out
+_POLL_S: Final = 0.001
+_EXIT_S: Final = 1.0  # how long a process whose streams ended may take to exit
+_UNLEAKED: Final = ("PYTHON", "VIRTUAL_ENV", "COVERAGE_", "COV_CORE_", "PYTEST_", "SIMKIT_")
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """The user's variables without those of this Python and this kit, and `extra`.
+
+    PYTHONDONTWRITEBYTECODE is among those left out: a fresh virtual environment would compile on every start.
+    """
+    return {**{k: v for k, v in os.environ.items() if not k.startswith(_UNLEAKED)}, **extra}
+
+
+class UnitProcess:
+    """One process of a target, leader of its own group. Made by `Processes.start`."""
+
+    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.name = name
+        self.pid = process.pid
+        self.stdin: trio.abc.SendStream = process.stdin
+        self.stdout: trio.abc.ReceiveStream = process.stdout
+        self.stderr = stderr
+        self._process = process
+        self._token = token
+        self._reaped = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended yet; a paused process is alive."""
+        return self._process.returncode is None
+
+    @property
+    def returncode(self) -> int | None:
+        """None while alive, the exit code, or the negative number of the signal it died of."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Its return code, once it has ended."""
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        """SIGKILL to the whole group, sent before anything is awaited; all of it is dead when this returns.
+
+        Raises SimkitError: `worker-died` (it had ended by itself), `kill-missed` (it ended at this instant, but not of
+        the signal), `kill-survived` (a member is still there). What it had written can still be read from `stdout`.
+        """
+        self._signal(signal.SIGKILL)
+        with trio.CancelScope(shield=True):
+            await self._reap(killed=True)
+        if self.returncode != -signal.SIGKILL:
+            raise SimkitError(self.death("kill-missed"))
+
+    async def pause(self) -> None:
+        """SIGSTOP to the whole group; none of its threads runs any more when this returns."""
+        self._signal(signal.SIGSTOP)
+        await self._until(self._is_stopped, "pause")
+
+    async def resume(self) -> None:
+        """SIGCONT to the whole group; all of it runs again when this returns."""
+        self._signal(signal.SIGCONT)
+        await self._until(self._is_running, "resume")
+
+    async def end(self) -> None:
+        """Away with it, whatever state it is in: group killed, process reaped, streams closed. Shielded, repeatable."""
+        with trio.CancelScope(shield=True):
+            killed = self.alive
+            if killed:
+                os.killpg(self.pid, signal.SIGKILL)
+            await self._reap(killed=killed)
+            await self.stdin.aclose()
+            await self.stdout.aclose()
+
+    async def first(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer to the first question, or SimkitError `worker-died-at-start` if the process ended over it."""
+        try:
+            return await ask()
+        except SimkitError as error:
+            if error.problem.code not in {"adapter-gone", "adapter-silent"}:
+                raise
+            with trio.move_on_after(_EXIT_S):
+                await self.wait()
+            if self.alive:
+                raise
+            raise SimkitError(self.death("worker-died-at-start")) from error
+
+    def last_words(self) -> str:
+        """The end of its error output, at most a dozen lines."""
+        try:
+            with self.stderr.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            return f"(cannot be read: {error})"
+        return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])
+
+    def death(self, code: str = "worker-died") -> Problem:
+        """What to tell of a process that ended by itself."""
+        words = "\n    ".join(self.last_words().splitlines()) or "(none)"
+        return Problem(
+            code=code,
+            what=f"{self.name} (process {self.pid}) {_ended(self.returncode)}; its last words:\n    {words}",
+            where=str(self.stderr),
+            expected="a process that runs until the kit ends it",
+            hint="run the unit's command from the manifest by hand and read its error output",
+            exit_code=ExitCode.TARGET,
+        )
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Asking `alive` reaps a dead process, so that here its number cannot have become somebody else's.
+        if not self.alive:
+            raise SimkitError(self.death())
+        os.killpg(self.pid, number)
+
+    async def _reap(self, *, killed: bool) -> None:
+        await self._process.wait()
+        if self._reaped:
+            return
+        deadline = trio.current_time() + _SIGNAL_S
+        while left := members.find(self._token, self.pid if killed else None):
+            for member in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGKILL)
+            if trio.current_time() > deadline:
+                raise SimkitError(self._unmoved("kill-survived", f"processes {[m.pid for m in left]} survive SIGKILL"))
+            await trio.sleep(_POLL_S)
+        self._reaped = True
+
+    async def _until(self, reached: Callable[[], bool], what: str) -> None:
+        with trio.move_on_after(_SIGNAL_S):
+            while not reached():
+                if not self.alive:
+                    raise SimkitError(self.death())
+                await trio.sleep(_POLL_S)
+            return
+        raise SimkitError(self._unmoved(f"{what}-missed", f"the signal to {what} was not carried out"))
+
+    def _is_stopped(self) -> bool:
+        # For the leader the system says when its last thread has stopped; of other members /proc shows the state.
+        report = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        return report is not None and not self._nudge(signal.SIGSTOP, stopped=False)
+
+    def _is_running(self) -> bool:
+        if not members.SHOWN:
+            return os.waitid(os.P_PID, self.pid, os.WCONTINUED | os.WNOHANG | os.WNOWAIT) is not None
+        return not self._nudge(signal.SIGCONT, stopped=True)
+
+    def _nudge(self, number: signal.Signals, *, stopped: bool) -> bool:
+        """Signal members still in this state (one that left the group did not get the group's); whether there are any."""
+        found = [member for member in members.find(self._token, self.pid) if member.stopped is stopped]
+        for member in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(member.pid, number)
+        return bool(found)
+
+    def _unmoved(self, code: str, what: str) -> Problem:
+        return Problem(
+            code,
+            f"{self.name} (process {self.pid}): {what} within {_SIGNAL_S:g} s",
+            "process world",
+            "the system to carry the signal out at once",
+            "is the machine overloaded, or a process stuck in the kernel (state D)?",
+            ExitCode.INTERNAL,
+        )
+
+
+class Processes:
+    """Every process started here is gone when the block is left, however it is left."""
+
+    def __init__(self) -> None:
+        self._units: list[UnitProcess] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    @trio.lowlevel.enable_ki_protection
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with trio.CancelScope(shield=True):
+            for unit in self._units:  # all are told before any is waited for
+                if unit.alive:
+                    os.killpg(unit.pid, signal.SIGKILL)
+            failures = [failure for unit in self._units if (failure := await _end(unit))]
+        if failures:
+            raise failures[0]
+
+    # Between the birth of a process and its place in the list nothing may interrupt.
+    @trio.lowlevel.enable_ki_protection
+    async def start(
+        self, name: str, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
+    ) -> UnitProcess:
+        """Start `command` with exactly the variables `env`, error output appended to the file `stderr`.
+
+        Raises SimkitError `worker-cannot-start` when there is no such program, folder or right to run it.
+        """
+        if len(self._units) >= UNITS_MAX:
+            raise SimkitError(_cannot_start(name, command, f"{UNITS_MAX} processes were started already"))
+        token = secrets.token_hex(8)
+        try:
+            with stderr.open("ab") as log:
+                process = await trio.lowlevel.open_process(
+                    list(command),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    cwd=cwd,
+                    env={**env, members.VARIABLE: token},
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:
+            raise SimkitError(_cannot_start(name, command, str(error))) from error
+        unit = UnitProcess(name, process, token, stderr)
+        self._units.append(unit)
+        return unit
+
+
+async def _end(unit: UnitProcess) -> SimkitError | None:
+    try:
+        await unit.end()
+    except SimkitError as error:
+        return error  # told once the others are gone too
+    return None
+
+
+def _ended(returncode: int | None) -> str:
+    if returncode is None:
+        return "still runs"
+    if returncode >= 0:
+        return f"ended by itself with exit code {returncode}"
+    try:
+        return f"died of {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"died of signal {-returncode}"
+
+
+def _cannot_start(name: str, command: Sequence[str], why: str) -> Problem:
+    return Problem(
+        "worker-cannot-start",
+        f"{name} cannot be started: {why}",
+        " ".join(command)[:200],
+        "a command that runs",
+        "the unit's command stands in the adapter's manifest, adapter.toml",
+        ExitCode.TARGET,
+    )
