@@ -87,7 +87,7 @@ def ensure(target: Target, progress: Callable[[str], None] | None = None, *, cac
         return ready
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.with_suffix(".lock"), progress):
+        with _locked(folder.with_name(f"{folder.name}.lock"), progress):
             return _ready(folder) or _make(target, folder, progress)
     except OSError as error:
         raise _cache_problem(error, folder) from error
