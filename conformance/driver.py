@@ -57,7 +57,7 @@ class Observation:
 async def observe(world: World, subject: Subject, scenario: Scenario, run: str) -> Observation:
     """Run `scenario` on the target in `world`. Raises `SimkitError` when kit or adapter broke the protocol."""
     driver = _Driver(world, subject, scenario, run)
-    async with trio.open_nursery() as nursery:
+    async with world.serving(driver.outside, driver.gate), trio.open_nursery() as nursery:
         await driver.drive(nursery)
         nursery.cancel_scope.cancel()
     return driver.observation()
@@ -91,7 +91,6 @@ class _Driver:
 
     async def drive(self, nursery: trio.Nursery) -> None:
         self.nursery = nursery
-        self.world.open(self.outside, self.gate)
         self._arm_boundaries()
         await self._ensure_up()
         self.disturbed_ns = self.started_ns = self.world.now_ns()

@@ -65,8 +65,8 @@ class World(Protocol):
     def now_ns(self) -> int: ...
     def nonce(self) -> str: ...
     async def sleep_ns(self, ns: int) -> None: ...
-    def open(self, outside: Outside, gate: Gate) -> None:
-        """Let the target's calls reach `outside`, through `gate`."""
+    def serving(self, outside: Outside, gate: Gate) -> AbstractAsyncContextManager[None]:
+        """In this block the target's calls reach `outside`, through `gate`."""
 
     async def launch(self, unit: str, incarnation: int) -> Unit:
         """Start a unit; its control channel, if it has one, is ready."""

@@ -7,6 +7,7 @@ incarnation, and the control channels are simulated TCP streams too.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -16,7 +17,7 @@ from conformance.control import ControlChannel
 from simkit.services.lines import serve_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from simkit.errors import Problem
     from simkit.process import Process
@@ -98,8 +99,10 @@ class SimulatedWorld:
     async def sleep_ns(self, ns: int) -> None:
         await self._world.sleep_ns(ns)
 
-    def open(self, outside: Outside, gate: Gate) -> None:
+    @contextlib.asynccontextmanager
+    async def serving(self, outside: Outside, gate: Gate) -> AsyncIterator[None]:
         self._outside, self._gate = outside, gate
+        yield
 
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self._world.host(unit).at_boundary(nth, strike)

@@ -1,0 +1,18 @@
+"""The engine behind the command line: it runs, judges, keeps and tells; reports and exit codes are not its affair.
+
+    docket        findings of many runs → violations told, cases kept, verdicts
+    seeds         `run`: drawn scenarios by seed, simulated, over several processes; or real where nothing can be simulated
+    certification `certify`: the scenarios of a tier on real processes, and the certificate
+    proof         the mutants that prove the judges of this build
+    replaying     `replay`: a saved case or a named scenario again
+    checkup       `doctor`
+
+Importing this package loads trio; the command line does so only when it is about to run something.
+"""
+
+from conformance.campaign.certification import certify
+from conformance.campaign.checkup import doctor
+from conformance.campaign.replaying import replay, replay_scenario
+from conformance.campaign.seeds import run
+
+__all__ = ["certify", "doctor", "replay", "replay_scenario", "run"]

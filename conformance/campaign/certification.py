@@ -1,0 +1,141 @@
+"""`certify`: the scenarios of a tier on real processes, judged; and the certificate that says what came of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from conformance import targets
+from conformance.campaign import proof, real
+from conformance.campaign.docket import Docket
+from conformance.certificate import (
+    Certificate,
+    Claim,
+    Kit,
+    Mutants,
+    ObligationRow,
+    Profile,
+    Subject,
+    environment,
+)
+from conformance.events import CampaignBegan, Installing
+from conformance.failure import Origin
+from scenarios import catalogue
+from scenarios.obligations import OBLIGATIONS
+from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.rules import grants
+from simkit.case import kit_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.campaign.proof import Proof
+    from conformance.events import Emit
+    from conformance.install import Installed
+    from conformance.store import Store
+    from conformance.targets import Target
+    from scenarios.rules import Tally
+    from scenarios.verdict import Verdict
+
+
+def certify(
+    target: str,
+    *,
+    config: str | None,
+    tier: catalogue.Tier,
+    jobs: int | None,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Certificate:
+    """Run a tier against a target and judge it. Raises `SimkitError` when it cannot be installed, started or asked."""
+    parsed = targets.parse(target, config)
+    manifest = parsed.manifest
+    scenarios = catalogue.tier(tier, manifest.operations.supported, workers=manifest.limits.lease_ms > 0)
+    emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
+    installed = real.environment_of(parsed, emit)
+    proven = proof.prove(lambda text: emit(Installing(text)))
+    docket = Docket(parsed, Origin(target, "process", "", configuration=config), store, emit)
+    real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket, jobs, emit, stopping)
+    verdicts = docket.verdicts(proven.uncaught())
+    return _certificate(parsed, tier, installed, proven, docket, verdicts, complete=docket.runs == len(scenarios))
+
+
+def _certificate(
+    target: Target,
+    tier: str,
+    installed: Installed,
+    proven: Proof,
+    docket: Docket,
+    verdicts: Mapping[str, Verdict],
+    *,
+    complete: bool,
+) -> Certificate:
+    demands = REQUIREMENT_SETS[CURRENT]
+    harness = target.manifest.harness
+    packages = dict(one.split("==", 1) for one in installed.packages if "==" in one)
+    settings = {
+        **target.describe()["limits"],
+        **target.manifest.settings,
+        **target.manifest.configurations[target.configuration].env,
+    }
+    return Certificate(
+        subject=Subject(
+            harness.name, target.version, target.configuration, harness.storage, _digest(target, installed)
+        ),
+        kit=Kit(kit_version(), demands.name, demands.digest),
+        world="process",
+        durability="kill",
+        tier=tier,
+        claims=tuple(Claim(id_, one.statement, one.source) for id_, one in target.claims.items()),
+        obligations=tuple(_row(id_, verdicts[id_], docket.total[id_]) for id_ in OBLIGATIONS),
+        mutants=Mutants(proven.count, proven.total),
+        environment=environment(packages, settings),
+        profiles=tuple(
+            Profile(one.profile, one.granted, _reason(one.missing, verdicts))
+            for one in grants(verdicts)
+            if _is_claimed(one.profile, docket)
+        ),
+        runs=docket.runs,
+        cases=tuple(docket.cases),
+        issued=dt.datetime.now(dt.UTC).date().isoformat(),
+        complete=complete,
+    )
+
+
+def _row(id_: str, verdict: Verdict, seen: Tally) -> ObligationRow:
+    obligation = OBLIGATIONS[id_]
+    evidence = json.dumps([seen.exercised, seen.violations, seen.anomalies, seen.slow], separators=(",", ":"))
+    return ObligationRow(
+        id=id_,
+        level=obligation.level,
+        verdict=verdict.outcome,
+        exercised=verdict.exercised,
+        minimum=verdict.minimum,
+        evidence=hashlib.blake2b(evidence.encode(), digest_size=16).hexdigest(),
+        name=obligation.name,
+        observed=verdict.observed,
+        anomalies=verdict.anomalies,
+        reason=verdict.reason,
+    )
+
+
+def _is_claimed(profile: str, docket: Docket) -> bool:
+    """A profile is told of when the target claims anything in it."""
+    return any(one.profile == profile and id_ in docket.claimed for id_, one in OBLIGATIONS.items())
+
+
+def _reason(missing: tuple[str, ...], verdicts: Mapping[str, Verdict]) -> str:
+    return "; ".join(f"{id_} {verdicts[id_].outcome if id_ in verdicts else 'not judged'}" for id_ in missing)
+
+
+def _digest(target: Target, installed: Installed) -> str:
+    """What was certified, down to the adapter's bytes and every resolved package."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(path for path in target.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    digest.update(json.dumps([target.version, target.configuration, list(installed.packages)]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,129 @@
+"""`doctor`: is this installation fit to judge, and is a target's simulation deterministic?"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from conformance import install, targets
+from conformance.events import CampaignBegan, Checked, DoctorResult
+from conformance.simulate import Kernel, can_be_simulated, simulate
+from simkit.errors import ExitCode, SimkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from conformance.events import Emit
+    from conformance.store import Store
+    from conformance.targets import Target
+
+#: Seeds whose digests are compared.
+SEEDS = (0, 1, 2, 3, 4, 5)
+_CHILD_S = 300
+_CHILD = "import sys; from conformance.campaign.checkup import print_digests; print_digests(sys.argv[1], sys.argv[2])"
+
+
+def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> DoctorResult:
+    """Check what can be checked, one after the other; every check is told as it is made."""
+    parsed = None if target is None else targets.parse(target)
+    title = parsed.title if parsed else "this installation"
+    emit(CampaignBegan(title, "doctor", "simulated", None, {}, None))
+    checks: list[Checked] = []
+    for check in _checks(parsed, store):
+        emit(check)
+        checks.append(check)
+        if stopping():
+            break
+    return DoctorResult(tuple(checks))
+
+
+def _checks(target: Target | None, store: Store) -> Iterator[Checked]:
+    yield _python()
+    yield _kernel()
+    yield _store(store)
+    yield _cache()
+    simulated = target or targets.parse("reference")
+    if can_be_simulated(simulated):
+        yield from _determinism(simulated)
+    if target is not None and target.requirements:
+        yield _installed(target)
+
+
+def _python() -> Checked:
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    return Checked("python", sys.version_info >= (3, 11), found, "simkit needs Python 3.11 or later", ExitCode.USAGE)
+
+
+def _kernel() -> Checked:
+    from simkit._kernel import fingerprint
+
+    known = fingerprint.is_known()
+    detail = f"trio's internals are {'' if known else 'not '}those the fast kernel was made for"
+    return Checked("kernel", known, detail, "the fallback is used: slower, same traces", ExitCode.PASSED)
+
+
+def _store(store: Store) -> Checked:
+    try:
+        store.check()
+    except SimkitError as error:
+        return Checked("store", False, error.problem.what, error.problem.hint, ExitCode.USAGE)
+    return Checked("store", True, f"{store.root} can be written")
+
+
+def _cache() -> Checked:
+    folder = install.cache_folder()
+    parent = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    usable = os.access(parent, os.W_OK)
+    return Checked("cache", usable, f"{folder}", "set SIMKIT_CACHE to a folder that can be written", ExitCode.USAGE)
+
+
+def _installed(target: Target) -> Checked:
+    try:
+        found = install.ensure(target)
+    except SimkitError as error:
+        return Checked("environment", False, error.problem.what, error.problem.hint, error.problem.exit_code)
+    return Checked("environment", True, f"{len(found.packages)} packages in {found.folder}")
+
+
+def _determinism(target: Target) -> Iterator[Checked]:
+    first = digests(target, "fast")
+    yield _same("two runs", first, digests(target, "fast"))
+    yield _same("kernel and fallback", first, digests(target, "fallback"))
+    for hash_seed in ("1", "2"):
+        yield _same(f"PYTHONHASHSEED={hash_seed}", first, _elsewhere(target, hash_seed))
+
+
+def _same(name: str, first: Sequence[str], second: Sequence[str]) -> Checked:
+    if first == second:
+        return Checked(name, True, f"{len(first)} seeds, same digests ({first[0][:12]}…)")
+    seed = next((seed for seed, one, other in zip(SEEDS, first, second, strict=False) if one != other), SEEDS[0])
+    return Checked(
+        name,
+        False,
+        f"seed {seed} gives two digests" if second else "no digests came back",
+        "something is not deterministic: run the seed twice with a trace and compare the first differing event",
+        ExitCode.DIVERGED,
+    )
+
+
+def digests(target: Target, kernel: Kernel) -> list[str]:
+    """The trace digests of `SEEDS` in this process."""
+    return [simulate(target, seed, kernel=kernel).outcome.digest for seed in SEEDS]
+
+
+def print_digests(text: str, configuration: str) -> None:
+    """In a process of its own: print the digests as JSON."""
+    sys.stdout.write(json.dumps(digests(targets.parse(text, configuration), "fast")) + "\n")
+
+
+def _elsewhere(target: Target, hash_seed: str) -> list[str]:
+    command = [sys.executable, "-c", _CHILD, target.text, target.configuration]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(  # noqa: S603 - our own interpreter and our own code
+        command, env=environment, capture_output=True, text=True, timeout=_CHILD_S, check=False
+    )
+    return list(json.loads(done.stdout)) if done.returncode == 0 else []

@@ -1,0 +1,157 @@
+"""The docket: takes in judged runs one by one; tells violations, keeps cases, and adds up to verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+from conformance.events import RunFinished, VerdictReached, ViolationFound
+from conformance.failure import Origin, describe, replay_line
+from scenarios.obligations import OBLIGATIONS
+from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.rules import Tally, decide, tally
+from scenarios.verdict import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.events import Emit
+    from conformance.store import Store
+    from conformance.targets import Target
+    from scenarios.history import History
+    from scenarios.verdict import Outcome, Verdict, Violation
+    from simkit.case import Case
+    from simkit.errors import Problem
+
+#: Cases kept of one kind of violation (obligation and anomaly); a mutant fails in hundreds of seeds alike.
+CASES_MAX = 3
+
+
+@attrs.frozen
+class Judged:
+    """One run with its findings. `history` and `case` come along only where something was violated."""
+
+    scenario: str
+    seed: int | None
+    findings: Mapping[str, Finding]
+    fired: tuple[str, ...] = ()
+    unfired: tuple[str, ...] = ()
+    history: History | None = None
+    case: Case | None = None
+    problem: Problem | None = None  # the run could not be judged
+
+    @property
+    def violated(self) -> bool:
+        return any(finding.violations for finding in self.findings.values())
+
+
+def claimed_ids(target: Target) -> frozenset[str]:
+    """The obligations a target's manifest claims; a claimed profile stands for all its obligations."""
+    claims = target.claims
+    return frozenset(one.id for one in OBLIGATIONS.values() if one.id in claims or one.profile in claims)
+
+
+class Docket:
+    """Adds up one campaign against one target."""
+
+    def __init__(self, target: Target, origin: Origin, store: Store, emit: Emit) -> None:
+        self.claimed = claimed_ids(target)
+        self.cases: list[str] = []
+        self.runs = 0
+        self.unfired: Counter[str] = Counter()
+        self._origin = origin
+        self._store = store
+        self._emit = emit
+        self._totals = {id_: Tally() for id_ in OBLIGATIONS}
+        self._kinds: Counter[tuple[str, str]] = Counter()
+        self._troubles: list[Problem] = []
+
+    @property
+    def total(self) -> Mapping[str, Tally]:
+        return self._totals
+
+    @property
+    def troubles(self) -> Sequence[Problem]:
+        return self._troubles
+
+    def add(self, judged: Judged) -> None:
+        """Take in one run and tell what it showed."""
+        self.runs += 1
+        self.unfired.update(judged.unfired)
+        if judged.problem is not None:
+            self._troubles.append(judged.problem)
+        for id_, finding in judged.findings.items():
+            one = tally((finding,))
+            self._totals[id_] = _added(self._totals[id_], one)
+        case_id = self._keep(judged)
+        outcome = self._outcome(judged)
+        self._emit(RunFinished(judged.scenario, outcome, judged.seed, judged.fired, case_id))
+        for id_, finding in judged.findings.items():
+            for violation in finding.violations:
+                self._tell(judged, id_, violation, case_id)
+
+    def verdicts(self, uncaught: Mapping[str, Sequence[str]] | None = None) -> dict[str, Verdict]:
+        """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation."""
+        demands = REQUIREMENT_SETS[CURRENT]
+        reached: dict[str, Verdict] = {}
+        error = str(self._troubles[0].what) if self._troubles else ""
+        for id_, obligation in OBLIGATIONS.items():
+            requirement = demands.get(id_)
+            verdict = decide(
+                obligation,
+                self._totals[id_],
+                claimed=id_ in self.claimed,
+                minimum=requirement.minimum if requirement else None,
+                error=error,
+                uncaught=(uncaught or {}).get(id_, ()),
+            )
+            reached[id_] = verdict
+            self._emit(VerdictReached(verdict, obligation.name, obligation.level, obligation.profile))
+        return reached
+
+    def _outcome(self, judged: Judged) -> Outcome:
+        if judged.problem is not None:
+            return "error"
+        if any(finding.violations for id_, finding in judged.findings.items() if id_ in self.claimed):
+            return "fail"
+        slow = any(finding.slow for id_, finding in judged.findings.items() if id_ in self.claimed)
+        return "inconclusive" if slow else "pass"
+
+    def _keep(self, judged: Judged) -> str | None:
+        """Save the run's case when it shows something that few saved ones show."""
+        kinds = [(id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations]
+        fresh = [kind for kind in kinds if self._kinds[kind] < CASES_MAX]
+        if judged.case is None or not fresh:
+            return None
+        self._kinds.update(set(kinds))
+        self._store.save_case(judged.case)
+        self.cases.append(judged.case.id)
+        return judged.case.id
+
+    def _tell(self, judged: Judged, id_: str, violation: Violation, case_id: str | None) -> None:
+        origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=case_id)
+        obligation, claimed = OBLIGATIONS[id_], id_ in self.claimed
+        if case_id is not None and judged.history is not None:
+            self._emit(describe(judged.history, violation, id_, obligation.name, origin, claimed=claimed))
+            return
+        self._emit(
+            ViolationFound(
+                obligation=id_,
+                anomaly=violation.anomaly,
+                sentence=violation.sentence,
+                scenario=judged.scenario,
+                seed=judged.seed,
+                replay_seed=replay_line(origin),
+                name=obligation.name,
+                claimed=claimed,
+            )
+        )
+
+
+def _added(total: Tally, one: Tally) -> Tally:
+    names = dict.fromkeys((*total.anomalies, *one.anomalies))
+    return Tally(
+        total.exercised + one.exercised, total.violations + one.violations, tuple(names), total.slow or one.slow
+    )

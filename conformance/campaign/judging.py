@@ -1,0 +1,74 @@
+"""From one observed run to a judged one, with the case that brings it back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.campaign.docket import Judged
+from conformance.simulate import scenario_to_json
+from scenarios.rules import judge_all
+from simkit.case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.driver import Observation
+    from conformance.simulate import Simulated
+    from conformance.targets import Target
+    from scenarios.interruption import Scenario
+    from scenarios.verdict import Finding
+
+
+def judge_simulated(target: Target, seed: int, simulated: Simulated, mutant: str | None) -> Judged:
+    """Judge a simulated run."""
+    outcome = simulated.outcome
+    findings = judge_all(simulated.observation.history)
+    expect = expectation(findings)
+    case = None
+    if expect is not None:
+        case = Case(
+            world="simulated",
+            target={**target.describe(), "mutant": mutant},
+            scenario=scenario_to_json(simulated.scenario),
+            seed=seed,
+            departures=outcome.departures,
+            schedule=outcome.schedule,
+            expect=expect,
+            digest=outcome.digest,
+        )
+    return _judged(simulated.scenario, seed, findings, simulated.observation, case)
+
+
+def judge_real(target: Target, scenario: Scenario, seen: Observation, seed: int | None) -> Judged:
+    """Judge a run on real processes."""
+    findings = judge_all(seen.history)
+    expect = expectation(findings)
+    case = None
+    if expect is not None:
+        case = Case(
+            world="process",
+            target={**target.describe(), "mutant": None},
+            scenario=scenario_to_json(scenario),
+            seed=seed,
+            expect=expect,
+        )
+    return _judged(scenario, seed, findings, seen, case)
+
+
+def expectation(findings: Mapping[str, Finding]) -> dict[str, Any] | None:
+    """What a case of this run promises to show again: its first violation, and every other beside it."""
+    kinds = [(id_, one.anomaly) for id_, finding in findings.items() for one in finding.violations]
+    if not kinds:
+        return None
+    return {
+        "obligation": kinds[0][0],
+        "anomaly": kinds[0][1],
+        "all": [f"{id_} {anomaly}" for id_, anomaly in dict.fromkeys(kinds)],
+    }
+
+
+def _judged(
+    scenario: Scenario, seed: int | None, findings: Mapping[str, Finding], seen: Observation, case: Case | None
+) -> Judged:
+    history = seen.history if case is not None else None
+    return Judged(scenario.name, seed, findings, seen.fired, seen.unfired, history, case)

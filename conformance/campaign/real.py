@@ -1,0 +1,150 @@
+"""Runs on real processes: several at a time, since a harness mostly waits; each is judged as it ends."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import trio
+
+from conformance import install
+from conformance.campaign.docket import Docket, Judged
+from conformance.campaign.judging import judge_real
+from conformance.driver import Observation, observe
+from conformance.events import CampaignBegan, Installing, Progress, Summary
+from conformance.failure import Origin
+from conformance.subject import subject_of
+from conformance.worlds.process import process_world
+from scenarios import catalogue
+from simkit.errors import Problem, SimkitError
+from simkit.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.events import Emit
+    from conformance.install import Installed
+    from conformance.store import Store
+    from conformance.targets import Target
+    from scenarios.interruption import Scenario
+
+RUN = "run-1"
+#: Runs at a time for each core: a run mostly waits for its harness to start, to poll or to notice.
+RUNS_PER_CORE = 3
+#: Runs that may fail to be judged before the rest is given up.
+TROUBLES_MAX = 3
+
+
+def environment_of(target: Target, emit: Emit) -> Installed:
+    """The environment of a target, made on first use; says so as it goes."""
+    return install.ensure(target, lambda text: emit(Installing(text)))
+
+
+async def observe_real(target: Target, python: str, scenario: Scenario) -> Observation:
+    """One run of one scenario on real processes. Raises `SimkitError` when it cannot be judged."""
+    async with process_world(target, python) as world:
+        seen = await observe(world, subject_of(target.manifest), scenario, RUN)
+        if world.problems:
+            raise SimkitError(world.problems[0])
+        return seen
+
+
+def run_all(
+    target: Target,
+    python: str,
+    scenarios: Sequence[tuple[int | None, Scenario]],
+    docket: Docket,
+    jobs: int | None,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> None:
+    """Run and judge all scenarios, in about this order. The first one goes alone: when it cannot be judged, none can.
+
+    Raises `SimkitError` when the first run cannot be judged, or too many others.
+    """
+    trio.run(_run_all, target, python, scenarios, docket, jobs, emit, stopping)
+
+
+async def _run_all(
+    target: Target,
+    python: str,
+    scenarios: Sequence[tuple[int | None, Scenario]],
+    docket: Docket,
+    jobs: int | None,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> None:
+    at_a_time = trio.CapacityLimiter(jobs or RUNS_PER_CORE * (os.cpu_count() or 1))
+    done = 0
+
+    async def one(seed: int | None, scenario: Scenario) -> None:
+        nonlocal done
+        async with at_a_time:
+            if stopping() or len(docket.troubles) > TROUBLES_MAX:
+                return
+            docket.add(await _judged(target, python, seed, scenario))
+        done += 1
+        emit(Progress(done, len(scenarios), scenario.name))
+
+    if not scenarios:
+        return
+    await one(*scenarios[0])
+    if docket.troubles:
+        raise SimkitError(docket.troubles[0])
+    async with trio.open_nursery() as nursery:
+        for seed, scenario in scenarios[1:]:
+            nursery.start_soon(one, seed, scenario)
+
+
+async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
+    try:
+        seen = await observe_real(target, python, scenario)
+    except SimkitError as error:
+        return Judged(scenario.name, seed, {}, problem=error.problem)
+    except BaseExceptionGroup as group:
+        problems, other = group.split(SimkitError)
+        if problems is None or other is not None:
+            raise
+        return Judged(scenario.name, seed, {}, problem=_first(problems).problem)
+    return judge_real(target, scenario, seen, seed)
+
+
+def _first(found: BaseException) -> SimkitError:
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, SimkitError)
+    return found
+
+
+def run_seeds(
+    target: Target,
+    seeds: Sequence[int],
+    mutant: str | None,
+    jobs: int | None,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Summary:
+    """`run` on real processes: each seed's plan and interruptions are drawn as in simulation, without its disk."""
+    from conformance.campaign.seeds import summarise
+
+    if mutant is not None:
+        raise SimkitError(
+            Problem(
+                "mutant-target", "mutants are of the reference runtime", "--mutant", "-t reference with --mutant", ""
+            )
+        )
+    emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
+    installed = environment_of(target, emit)
+    units = tuple(name for name, unit in target.manifest.units.items() if unit.killable)
+    scenarios = [(seed, drawn(target, seed, units)) for seed in seeds]
+    origin = Origin(target.text, "process", "", configuration=target.configuration)
+    docket = Docket(target, origin, store, emit)
+    run_all(target, installed.python, scenarios, docket, jobs, emit, stopping)
+    return summarise(docket.verdicts(), docket, stopped=stopping())
+
+
+def drawn(target: Target, seed: int, units: tuple[str, ...]) -> Scenario:
+    """The scenario of a seed on real processes."""
+    choose = Tape.from_seed(seed).stream("scenario").choose
+    return catalogue.drawn(choose, target.manifest.operations.supported, seed, units=units, simulated=False)

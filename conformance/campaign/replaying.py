@@ -1,0 +1,195 @@
+"""`replay`: a saved case, or a named scenario of a target, once more.
+
+A simulated case repeats its departures and its schedule and must give the same trace digest. A case of real processes
+repeats plan and interruptions a few times, compares obligation and anomaly, and says how often they showed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance import targets
+from conformance.campaign import real
+from conformance.campaign.docket import Docket
+from conformance.campaign.judging import judge_real, judge_simulated
+from conformance.events import CampaignBegan, Replayed
+from conformance.failure import Origin
+from conformance.simulate import scenario_from_json, simulate_again
+from scenarios import catalogue
+from simkit.errors import Problem, SimkitError
+from simkit.strategy import ReplayDivergedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.campaign.docket import Judged
+    from conformance.events import Emit
+    from conformance.store import Store
+    from conformance.targets import Target
+    from scenarios.interruption import Scenario
+    from simkit.case import Case
+
+#: How often a run on real processes is repeated.
+TIMES = 3
+
+
+def replay(case: Case, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> Replayed:
+    """Do a case again. Raises `SimkitError` when its target is not to be had here."""
+    target = _target_of(case)
+    if case.world == "process":
+        scenario = scenario_from_json(case.scenario)
+        return _replay_real(target, scenario, case.expect, case.id, store, emit, stopping)
+    return _replay_simulated(case, target, store, emit)
+
+
+def replay_scenario(
+    target: str,
+    *,
+    config: str | None,
+    mutant: str | None,
+    scenario: str,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Replayed:
+    """Do a named scenario again on real processes: reproduced when anything claimed is violated."""
+    parsed = targets.parse(target, config)
+    found = catalogue.by_name(scenario)
+    if found is None:
+        raise SimkitError(
+            Problem(
+                "scenario-unknown",
+                f"there is no scenario {scenario!r}",
+                "--scenario",
+                "a name such as chain/kill@buy#1.applied",
+                "`simkit list --scenarios` shows all of them; a seed's scenario is run again with `simkit run --seeds`",
+            )
+        )
+    if mutant is not None:
+        raise SimkitError(
+            Problem("mutant-target", "mutants run in simulation only", "--mutant", "`simkit run -t reference --mutant`")
+        )
+    return _replay_real(parsed, found, None, None, store, emit, stopping)
+
+
+def _target_of(case: Case) -> Target:
+    text = case.target.get("target")
+    if not isinstance(text, str):
+        raise SimkitError(
+            Problem(
+                "case-malformed",
+                "the case does not say which target it is of",
+                f"case {case.id}: target.target",
+                "what was given to -t",
+                "find it again from its seed",
+            )
+        )
+    configuration = case.target.get("configuration")
+    return targets.parse(text, configuration if isinstance(configuration, str) else None)
+
+
+# ---- real processes
+
+
+def _replay_real(
+    target: Target,
+    scenario: Scenario,
+    expect: Any,
+    case_id: str | None,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Replayed:
+    emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
+    installed = real.environment_of(target, emit)
+    docket = _Listening(target, _origin(target, scenario, case_id, "process"), store, emit)
+    real.run_all(target, installed.python, [(None, scenario)] * TIMES, docket, None, emit, stopping)
+    shown = [kinds for one in docket.seen if (kinds := _kinds(one, docket.claimed if expect is None else None))]
+    wanted = None if expect is None else f"{expect['obligation']} {expect['anomaly']}"
+    again = [kinds for kinds in shown if wanted is None or wanted in kinds]
+    got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
+    answer = "reproduced" if again else "different" if shown else "fixed"
+    return Replayed(
+        answer,  # type: ignore[arg-type]
+        scenario.name,
+        case_id,
+        expected=wanted or "",
+        got=got,
+        times=len(again),
+        of=len(docket.seen),
+    )
+
+
+class _Listening(Docket):
+    """A docket that keeps what it took in."""
+
+    def __init__(self, target: Target, origin: Origin, store: Store, emit: Emit) -> None:
+        super().__init__(target, origin, store, emit)
+        self.seen: list[Judged] = []
+
+    def add(self, judged: Judged) -> None:
+        self.seen.append(judged)
+        super().add(judged)
+
+
+def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
+    """Obligation and anomaly of each violation; `only` these obligations, when given."""
+    return [
+        f"{id_} {one.anomaly}"
+        for id_, finding in judged.findings.items()
+        if only is None or id_ in only
+        for one in finding.violations
+    ]
+
+
+def _origin(target: Target, scenario: Scenario, case_id: str | None, world: Any) -> Origin:
+    return Origin(target.text, world, scenario.name, None, case_id, target.configuration)
+
+
+# ---- simulation
+
+
+def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> Replayed:
+    name = str(case.scenario.get("name", ""))
+    emit(CampaignBegan(target.title, "replay", "simulated", None, {"case": case.id}, 1))
+    wanted = f"{case.expect['obligation']} {case.expect['anomaly']}" if case.expect else ""
+    mutant = case.target.get("mutant")
+    try:
+        simulated = simulate_again(
+            target,
+            case.scenario,
+            departures=case.departures,
+            schedule=case.schedule,
+            seed=case.seed or 0,
+            mutant=mutant,
+        )
+    except ReplayDivergedError as error:
+        return Replayed(
+            "diverged",
+            name,
+            case.id,
+            expected=wanted,
+            recorded_digest=case.digest,
+            at_event=error.event,
+            recorded=error.expected,
+            replayed=error.got,
+        )
+    judged = judge_simulated(target, case.seed or 0, simulated, mutant)
+    docket = _Listening(target, _origin(target, simulated.scenario, case.id, "simulated"), store, emit)
+    docket.add(judged)
+    kinds = _kinds(judged, None)
+    digest = simulated.outcome.digest
+    if digest != case.digest:
+        answer = "diverged"
+    else:
+        answer = "reproduced" if wanted in kinds else "different" if kinds else "fixed"
+    return Replayed(
+        answer,  # type: ignore[arg-type]
+        name,
+        case.id,
+        expected=wanted,
+        got=", ".join(dict.fromkeys(kinds)),
+        recorded_digest=case.digest,
+        digest=digest,
+        times=int(wanted in kinds),
+    )
