@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,11 @@ import pytest
 from sybil import Document, Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
+import conformance
+from conformance import manifest
+
 ROOT = Path(__file__).parent.parent
+HELPER = Path(conformance.__file__).parent / "helper"
 DOCUMENTS = [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
 
 
@@ -28,7 +33,12 @@ def parse_json(example: Example) -> None:
 
 
 def parse_toml(example: Example) -> None:
-    tomllib.loads(example.parsed)
+    """TOML parses, and a manifest is a right one."""
+    if "protocol" in tomllib.loads(example.parsed):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "adapter.toml"
+            path.write_text(example.parsed, encoding="utf-8")
+            manifest.load(path)
 
 
 def check_commands(example: Example) -> None:
@@ -85,13 +95,22 @@ def evaluate(path: Path) -> Iterator[Example]:
 @pytest.mark.slow
 @pytest.mark.repository
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
-def test_examples_hold(path: Path) -> None:
+def test_examples_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a document shows works as shown."""
+    monkeypatch.syspath_prepend(str(HELPER))  # as the kit does for an adapter
     list(evaluate(path))
 
 
 @pytest.mark.parametrize(
-    "block", ["```python\n1/0\n```", "```json\n{\n```", "```toml\n=\n```", "```console\n$ make tea\n```"], ids=repr
+    "block",
+    [
+        "```python\n1/0\n```",
+        "```json\n{\n```",
+        "```toml\n=\n```",
+        "```toml\nprotocol = 1\n```",
+        "```console\n$ make tea\n```",
+    ],
+    ids=repr,
 )
 def test_a_wrong_example_is_noticed(block: str, tmp_path: Path) -> None:
     """An example that does not work fails, whatever its kind."""
