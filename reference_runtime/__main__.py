@@ -1,0 +1,220 @@
+"""`python -m reference_runtime`: run a server or a worker, and talk to a server.
+
+Data goes to standard output, as JSON; everything else to standard error. Exit codes: 0 done, 1 refused, 2 usage,
+3 the server could not be reached, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import trio
+
+from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.model import Refusal
+from reference_runtime.schema import PRAGMAS, SCHEMA_VERSION
+from reference_runtime.server import LEASE_NS, NS, Server
+from reference_runtime.store import Store
+from reference_runtime.tools import CALL_NS, connect
+from reference_runtime.worker import SLOTS, Worker
+
+ADDRESS = "127.0.0.1:7411"
+ENDS = ("done", "failed", "cancelled", "blocked")
+WATCH_S = 0.05
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    options = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], Awaitable[int | None]] = options.command
+    try:
+        return trio.run(command, options) or 0
+    except BaseException as error:  # noqa: BLE001 - told, or raised again
+        return _explain(_cause(error))
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first thing that went wrong in a nursery, which speaks of all of them at once."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _explain(error: BaseException) -> int:
+    """Tell what a user can meet, and its exit code; anything else is a bug and is raised again."""
+    match error:
+        case Refusal():
+            return _complain(1, str(error))
+        case Unreachable():
+            return _complain(3, f"{error}; is `python -m reference_runtime serve` running there?")
+        case apsw.Error():
+            return _complain(
+                1, f"store-failed: {error!r}; nothing was acknowledged that is not in the store; start again"
+            )
+        case KeyboardInterrupt():
+            return 130
+    raise error
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Own a store and serve it until told to stop."""
+    host, port = options.listen
+    store = Store.open(options.store)
+    server = Server(store, lease_ns=options.lease_ns)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_until_stopped, nursery.cancel_scope)
+        try:
+            listeners = await nursery.start(server.serve, host, port)
+        except OSError as error:
+            raise Refusal("cannot-listen", f"{host}:{port}: {error}") from error
+        _say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
+    store.close()
+
+
+async def worker(options: argparse.Namespace) -> None:
+    """Do a server's work until told to stop."""
+    try:
+        tools = connect(options.services, timeout_ns=options.call_timeout_ns)
+    except ValueError as error:
+        raise Refusal("bad-address", str(error)) from error
+    one = Worker(_client(options), tools, name=options.name, slots=options.slots)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_until_stopped, nursery.cancel_scope)
+        await one.run()
+
+
+async def submit(options: argparse.Namespace) -> int | None:
+    """Have a task done; with --wait, see it to its end."""
+    client = _client(options)
+    receipt = await client.submit(options.task, _json(options.plan))
+    if not options.wait:
+        _say({"task": receipt.task, "attempt": receipt.attempt})
+        return None
+    while (standing := await client.status(options.task))["state"] not in ENDS:  # noqa: ASYNC110 - over a network
+        await trio.sleep(WATCH_S)
+    _say(standing)
+    return 0 if standing["state"] == "done" else 1
+
+
+async def status(options: argparse.Namespace) -> None:
+    """Show how a task stands."""
+    _say(await _client(options).status(options.task))
+
+
+async def send_signal(options: argparse.Namespace) -> None:
+    """Tell a task something, once per id."""
+    _say(await _client(options).signal(options.task, options.id or options.name, options.name, options.payload))
+
+
+async def events(options: argparse.Namespace) -> None:
+    """Show what was tried, received and refused for a task."""
+    _say(await _client(options).journal(options.task))
+
+
+async def doctor(options: argparse.Namespace) -> None:
+    """Check a store nobody serves, or that a server answers."""
+    if options.store is None:
+        _say({"server": "{}:{}".format(*options.server), **await _client(options).call("ping", {})})
+        return
+    if not await trio.Path(options.store).exists():
+        raise Refusal("store-missing", f"{options.store} does not exist")
+    store = Store.open(options.store)
+    settings = {name: store.db.pragma(name) for name in PRAGMAS}
+    _say(
+        {"store": options.store, "schema": SCHEMA_VERSION, "integrity": store.db.pragma("integrity_check"), **settings}
+    )
+    store.close()
+
+
+async def _until_stopped(scope: trio.CancelScope) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("reference_runtime", description="A small durable runtime for agents.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, command: Callable[[argparse.Namespace], Awaitable[Any]], *, task: bool = False) -> Any:
+        one = commands.add_parser(name, help=command.__doc__, description=command.__doc__)
+        one.set_defaults(command=command)
+        if task:
+            one.add_argument("task", help="the task's id")
+        if command is not serve:
+            one.add_argument("--server", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS})")
+        return one
+
+    _add_daemons(add)
+    submitting = add("submit", submit, task=True)
+    submitting.add_argument("plan", help="a file with the plan's JSON; - for standard input")
+    submitting.add_argument("--wait", action="store_true", help="until the task has ended; exit 1 unless it is done")
+    add("status", status, task=True)
+    signalling = add("signal", send_signal, task=True)
+    signalling.add_argument("name", help="the signal's name")
+    signalling.add_argument("--id", help="a repeat has the same id (the name)")
+    signalling.add_argument("--payload", type=_object, default={"nonce": ""}, help="a JSON object")
+    add("events", events, task=True)
+    add("doctor", doctor).add_argument("--store", help="check this file instead of a server")
+    return parser
+
+
+def _add_daemons(add: Callable[..., Any]) -> None:
+    serving = add("serve", serve)
+    serving.add_argument("--store", required=True, help="the file, made on first use")
+    serving.add_argument(
+        "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
+    )
+    serving.add_argument("--lease-ns", type=int, default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})")
+    working = add("worker", worker)
+    working.add_argument("--services", required=True, help="where the tools are: http://host:port or lines://host:port")
+    working.add_argument("--name", default="worker", help="what its executions are called (worker)")
+    working.add_argument("--slots", type=int, default=SLOTS, help=f"operations at a time ({SLOTS})")
+    working.add_argument("--call-timeout-ns", type=int, default=CALL_NS, help=f"how long a call may take ({CALL_NS})")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not host:port")
+    return host, int(port)
+
+
+def _object(text: str) -> Any:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a JSON object")
+    return value
+
+
+def _client(options: argparse.Namespace) -> Client:
+    return Client(*options.server, patience=Patience(total_ns=10 * NS))
+
+
+def _json(path: str) -> Any:
+    try:
+        return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refusal("bad-plan", f"{path}: {error}") from error
+
+
+def _say(data: Any) -> None:
+    with suppress(BrokenPipeError):
+        print(json.dumps(data), flush=True)  # noqa: T201 - the command's output
+
+
+def _complain(code: int, message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)  # noqa: T201 - the command's output
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
