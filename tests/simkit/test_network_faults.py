@@ -65,6 +65,58 @@ def test_a_death_can_end_the_stream_or_lose_what_was_in_flight() -> None:
     assert simulate(lambda world: last_seen(world, harsh)) == "reset"
 
 
+def test_a_process_killed_after_its_end_of_stream_has_nothing_left_to_tell() -> None:
+    """The peer reads the end, and meets the reset only by sending to it."""
+
+    async def main(world: World) -> bytes:
+        listener = (await trio.open_tcp_listeners(PORT))[0]
+
+        async def client() -> None:
+            stream = await trio.open_tcp_stream(OUTSIDE, PORT)
+            await stream.send_all(b"that is all")
+            await stream.send_eof()
+            await trio.sleep_forever()
+
+        process = world.host("client").start(client)
+        stream = await listener.accept()
+        await trio.sleep(1)
+        process.kill()
+        await trio.sleep(1)
+        words = await read_all(stream)
+        await stream.send_all(b"anybody?")
+        await trio.sleep(1)
+        with pytest.raises(trio.BrokenResourceError):
+            await stream.send_all(b"no")
+        return words
+
+    assert simulate(main) == b"that is all"
+
+
+def test_a_process_killed_at_the_instant_it_is_connected_leaves_a_reset() -> None:
+    """The connection was made, its task had not run yet: the server must not wait for ever."""
+
+    async def main(world: World) -> str:
+        world.network.options = NetworkOptions(latency_ns=5 * MS, spread=(1,), spread_weights=(1,))
+        listener = (await trio.open_tcp_listeners(PORT))[0]
+
+        async def client() -> None:
+            await trio.open_tcp_stream(OUTSIDE, PORT)
+            raise AssertionError("it was dead by now")
+
+        process = world.host("client").start(client)
+        await world.sleep_ns(6 * MS)
+        world.call_later(4 * MS, process.kill)
+        stream = await listener.accept()
+        with trio.move_on_after(10):
+            try:
+                await stream.receive_some()
+            except trio.BrokenResourceError:
+                return str(process.status)
+        return "nobody told the server"
+
+    assert simulate(main) == "killed"
+
+
 def test_a_process_restarts_on_its_port() -> None:
     """Ports and listeners of the dead are free at once, and a new incarnation is reached under the same name."""
 
