@@ -177,11 +177,9 @@ def test_connections_of_the_dead_never_touch_the_disk(journal: str, hot: bool) -
 @pytest.mark.parametrize("locking", ["EXCLUSIVE", "NORMAL"])
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
 def test_a_connection_that_died_inside_its_commit_is_closed_without_a_trace(journal: str, locking: str) -> None:
-    """Whatever boundary of its transaction it died at, the next process to open a database finds the disk untouched.
+    """Whatever boundary of its transaction it died at, the next process to open a database finds the disk untouched."""
 
-    With exclusive locking and a rollback journal, closing would otherwise delete the journal by name.
-    """
-
+    # with exclusive locking and a rollback journal, an ordinary close would delete the journal by name
     def crashed(nth: int) -> bool:
         async def main(world: World) -> bool:
             host = world.host("a")
