@@ -1,15 +1,18 @@
 """The kit's side of the adapter protocol: JSON lines over any pair of streams, one answer per question.
 
-A question has a `seq`, and so has its answer; an answer to an earlier question that was given up on is skipped. What a
-harness says of itself comes back as an `Answer`: ok, a definite error, or an indefinite one. What breaks the protocol
-is a `SimkitError` with the offending line: it is the adapter's fault and never counted against the harness.
+A question has a `seq`, and so has its answer. Several questions may be under way at a time, for several runs, and their
+answers come in any order; the answer to a question that was given up on is skipped. What a harness says of itself comes
+back as an `Answer`: ok, a definite error, or an indefinite one. What breaks the protocol is a `SimkitError` with the
+offending line: it is the adapter's fault and never counted against the harness.
+
+There is no task behind a channel: whoever waits for an answer reads for everybody, one reader at a time.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 import cattrs
@@ -17,11 +20,15 @@ import trio
 
 from scenarios.history import Status
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.services import LineReader, LineTooLongError
 
-PROTOCOL = 1
-LINE_BYTES_MAX = 1 << 20
+PROTOCOL: Final = 1
+LINE_BYTES_MAX: Final = 4 << 20
+
+#: Unanswered questions the channel remembers, so that their late answers surprise nobody.
+GIVEN_UP_MAX: Final = 1_000
+
 _SHOWN = 200  # characters of an offending line that an error repeats
-_CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 
 @attrs.frozen
@@ -34,123 +41,240 @@ class Answer:
     status: Status | None = None
 
 
+@attrs.define(eq=False)
+class _Question:
+    seq: int
+    verb: str
+    answer: Answer | None = None
+    woken: trio.Event | None = None  # while it waits beside the reader
+
+    @property
+    def place(self) -> str:
+        return f"verb {self.verb}, question {self.seq}"
+
+    async def wait(self) -> None:
+        """Until woken: answered, called to read, or to be told that the channel is broken."""
+        self.woken = trio.Event()
+        try:
+            await self.woken.wait()
+        finally:
+            self.woken = None
+
+    def wake(self) -> None:
+        if self.woken is not None:
+            self.woken.set()
+
+
+class _MalformedError(Exception):
+    """An answer of the wrong shape; says what is off."""
+
+
 class ControlChannel:
-    """Questions and answers with one worker. Not for two tasks at a time without the lock that `ask` takes."""
+    """Questions and answers with one worker, from any number of tasks."""
 
     def __init__(
         self, send: trio.abc.SendStream, receive: trio.abc.ReceiveStream, *, peer: str = "the adapter"
     ) -> None:
-        self._send, self._receive, self._peer = send, receive, peer
-        self._seq = 0
-        self._buffer = bytearray()
-        self._lock = trio.Lock()
-        self._broken: SimkitError | None = None
+        self._send, self._peer = send, peer
+        self._lines = LineReader(receive, LINE_BYTES_MAX)
+        self._sending = trio.Lock()
+        self._reading = False
+        self._asked = 0
+        self._open: dict[int, _Question] = {}
+        self._given_up: dict[int, None] = {}
+        self._broken: Problem | None = None
 
     async def ask(self, verb: str, timeout_ns: int, **fields: object) -> Answer:
         """Ask and wait for the answer, at most `timeout_ns`.
 
         Raises `SimkitError`: `adapter-gone` (its end is closed), `adapter-silent`, `adapter-garbage` (not a JSON line),
         `adapter-malformed-answer` (a wrong type, a missing field, an answer nobody asked for). After any but silence
-        the channel is of no further use and raises the same again.
+        the channel is of no further use, and whoever asks or waits is told the same.
         """
-        async with self._lock:
-            if self._broken is not None:
-                raise self._broken
-            try:
-                return await self._exchange(verb, timeout_ns, fields)
-            except SimkitError as error:
-                if error.problem.code != "adapter-silent":
-                    self._broken = error
-                raise
+        self._asked += 1
+        question = self._open[self._asked] = _Question(self._asked, verb)
+        try:
+            with trio.move_on_after(timeout_ns / 1e9):
+                await self._put(question, fields)
+                return await self._get(question)
+        finally:
+            self._leave(question)
+        raise SimkitError(self._silent(question, timeout_ns))
 
-    async def _exchange(self, verb: str, timeout_ns: int, fields: Mapping[str, object]) -> Answer:
-        self._seq += 1
-        line = json.dumps({"seq": self._seq, "verb": verb, **fields}).encode() + b"\n"
-        with trio.move_on_after(timeout_ns / 1e9):
+    async def _put(self, question: _Question, fields: Mapping[str, object]) -> None:
+        line = json.dumps({"seq": question.seq, "verb": question.verb, **fields}).encode() + b"\n"
+        async with self._sending:
+            self._check()
+            sent = False
             try:
                 await self._send.send_all(line)
-                while True:
-                    answer = self._parse(await self._line(verb), verb)
-                    if answer is not None:
-                        return answer
+                sent = True
             except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
-                raise self._gone(verb, str(error)) from error
-        raise SimkitError(
-            Problem(
-                "adapter-silent",
-                f"{self._peer} did not answer `{verb}` within {timeout_ns / 1e9:g} s",
-                f"verb {verb}, question {self._seq}",
-                "one JSON line with this seq",
-                "an adapter answers at once and works in the background; is it waiting inside the verb?",
-                ExitCode.TARGET,
-            )
-        )
+                self._break(self._gone(question, str(error)))
+                self._check()
+            finally:
+                if not sent:  # cut off by a timeout, perhaps in the middle of the line: nothing can follow it
+                    self._break(self._problem(question, "adapter-silent", "does not read its input", "", _SLOW))
 
-    async def _line(self, verb: str) -> bytes:
-        while (end := self._buffer.find(b"\n")) < 0:
-            if len(self._buffer) > LINE_BYTES_MAX:
-                raise self._garbage(bytes(self._buffer), verb, f"a line of more than {LINE_BYTES_MAX} bytes")
-            chunk = await self._receive.receive_some(65536)
-            if not chunk:
-                raise self._gone(verb, "end of stream")
-            self._buffer += chunk
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        return line
+    async def _get(self, question: _Question) -> Answer:
+        while question.answer is None:
+            self._check()
+            if self._reading:
+                await question.wait()
+            else:
+                await self._read(question)
+        return question.answer
 
-    def _parse(self, line: bytes, verb: str) -> Answer | None:
-        """The answer in a line; None when it answers an earlier question."""
+    async def _read(self, reader: _Question) -> None:
+        """Read one line for whoever it answers."""
+        self._reading = True
         try:
-            data = json.loads(line)
-        except ValueError:
-            raise self._garbage(line, verb, "a line that is not JSON") from None
-        if not isinstance(data, dict) or not isinstance(data.get("seq"), int):
-            raise self._malformed(line, verb, "an answer without an integer `seq`")
-        if data["seq"] < self._seq:
-            return None
-        if data["seq"] > self._seq:
-            raise self._malformed(line, verb, f"an answer to question {data['seq']}, which was never asked")
-        if unknown := sorted(set(data) - {"seq", "ok", "error"}):
-            raise self._malformed(line, verb, f"unknown field {unknown[0]!r}")
-        if "error" in data:
-            return self._error(data["error"], line, verb)
-        if not isinstance(data.get("ok"), dict):
-            raise self._malformed(line, verb, "neither `ok` (an object) nor `error`")
-        status = self._status(data["ok"], line) if verb == "status" else None
-        return Answer("ok", data["ok"], status=status)
+            line = await self._lines.read()
+        except LineTooLongError as error:
+            self._break(self._garbage(reader, error.start, f"a line of more than {error.bytes_max} bytes"))
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
+            self._break(self._gone(reader, str(error)))
+        else:
+            if line is None:
+                cut = f" in the middle of the line {self._lines.rest[:_SHOWN]!r}" if self._lines.rest else ""
+                self._break(self._gone(reader, f"end of stream{cut}"))
+            else:
+                self._take(line, reader)
+        finally:
+            self._reading = False
 
-    def _error(self, error: object, line: bytes, verb: str) -> Answer:
-        if not isinstance(error, dict) or error.get("kind") not in {"definite", "indefinite"}:
-            raise self._malformed(line, verb, "an error whose kind is neither definite nor indefinite")
-        outcome: Literal["error", "indefinite"] = "error" if error["kind"] == "definite" else "indefinite"
-        return Answer(outcome, detail=str(error.get("message", "")))
-
-    def _status(self, data: Mapping[str, Any], line: bytes) -> Status:
+    def _take(self, line: bytes, reader: _Question) -> None:
         try:
-            return _CONVERTER.structure(data, Status)
-        except Exception as error:  # cattrs groups its errors; each names its path
-            raise self._malformed(line, "status", "; ".join(cattrs.transform_error(error, path="status"))) from error
+            data = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            self._break(self._garbage(reader, line, "a line that is not JSON"))
+            return
+        asked = reader
+        try:
+            seq = _seq(data)
+            if seq in self._given_up:
+                del self._given_up[seq]
+                return
+            asked = self._find(seq)
+            asked.answer = _answer(data, asked.verb)
+            asked.wake()
+        except _MalformedError as error:
+            self._break(self._malformed(asked, line, str(error)))
 
-    def _gone(self, verb: str, how: str) -> SimkitError:
-        return self._problem("adapter-gone", f"{self._peer} closed the channel ({how})", verb, "an answer", "")
+    def _find(self, seq: int) -> _Question:
+        question = self._open.get(seq)
+        if question is None or question.answer is not None:
+            raise _MalformedError(f"an answer to question {seq}, which is not open")
+        return question
 
-    def _garbage(self, line: bytes, verb: str, what: str) -> SimkitError:
+    def _leave(self, question: _Question) -> None:
+        """The question is answered or given up on; somebody else reads from here."""
+        del self._open[question.seq]
+        if question.answer is None and self._broken is None:
+            self._given_up[question.seq] = None
+            if len(self._given_up) > GIVEN_UP_MAX:
+                what = f"left {GIVEN_UP_MAX} questions unanswered"
+                self._break(self._problem(question, "adapter-silent", what, "", _SLOW))
+        if not self._reading:
+            beside = next((one for one in self._open.values() if one.woken is not None), None)
+            if beside is not None:
+                beside.wake()
+
+    def _break(self, problem: Problem) -> None:
+        """From now on everybody is told `problem`; the first one stays."""
+        self._broken = self._broken or problem
+        for question in self._open.values():
+            question.wake()
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise SimkitError(self._broken)
+
+    def _silent(self, question: _Question, timeout_ns: int) -> Problem:
+        what = f"did not answer `{question.verb}` within {timeout_ns / 1e9:g} s"
+        return self._problem(question, "adapter-silent", what, "one JSON line with this seq", _SLOW)
+
+    def _gone(self, question: _Question, how: str) -> Problem:
+        hint = "did its process end? Its error output tells why"
+        return self._problem(question, "adapter-gone", f"closed the channel ({how})", "an answer", hint)
+
+    def _garbage(self, question: _Question, line: bytes, what: str) -> Problem:
         return self._problem(
+            question,
             "adapter-garbage",
-            f"{self._peer} printed {what}: {line[:_SHOWN]!r}",
-            verb,
+            f"printed {what}: {line[:_SHOWN]!r}",
             'JSON lines such as {"seq": 1, "ok": {}} and nothing else on standard output',
             "print diagnostics to standard error; the helper `simkit_adapter.serve` does that for you",
         )
 
-    def _malformed(self, line: bytes, verb: str, what: str) -> SimkitError:
+    def _malformed(self, question: _Question, line: bytes, what: str) -> Problem:
         return self._problem(
+            question,
             "adapter-malformed-answer",
-            f"{self._peer} answered with {what}: {line[:_SHOWN]!r}",
-            verb,
+            f"answered with {what}: {line[:_SHOWN]!r}",
             "an answer as docs/contract.md describes it",
             "the helper `simkit_adapter.serve` writes answers of the right shape",
         )
 
-    def _problem(self, code: str, what: str, verb: str, expected: str, hint: str) -> SimkitError:
-        return SimkitError(Problem(code, what, f"verb {verb}, question {self._seq}", expected, hint, ExitCode.TARGET))
+    def _problem(self, question: _Question, code: str, what: str, expected: str, hint: str) -> Problem:
+        return Problem(code, f"{self._peer} {what}", question.place, expected, hint, ExitCode.TARGET)
+
+
+_SLOW = "an adapter answers at once and works in the background; is it waiting inside the verb?"
+
+
+def _seq(data: object) -> int:
+    if not isinstance(data, dict) or type(data.get("seq")) is not int:
+        raise _MalformedError("no object with an integer `seq`")
+    return int(data["seq"])
+
+
+def _answer(data: Mapping[str, Any], verb: str) -> Answer:
+    """The answer in a decoded line; raises `_MalformedError`."""
+    if unknown := sorted(set(data) - {"seq", "ok", "error"}):
+        raise _MalformedError(f"the unknown field {unknown[0]!r}")
+    if ("ok" in data) == ("error" in data):
+        raise _MalformedError("not exactly one of `ok` and `error`")
+    if "error" in data:
+        return _error(data["error"])
+    if not isinstance(data["ok"], dict):
+        raise _MalformedError("an `ok` that is no object")
+    return Answer("ok", data["ok"], status=read_status(data["ok"]) if verb == "status" else None)
+
+
+def _error(error: object) -> Answer:
+    if not isinstance(error, dict) or set(error) - {"kind", "message"}:
+        raise _MalformedError("an `error` that is no object of `kind` and `message`")
+    if error.get("kind") not in {"definite", "indefinite"} or not isinstance(error.get("message", ""), str):
+        raise _MalformedError("an `error` whose kind is neither definite nor indefinite, or whose message is no text")
+    return Answer("error" if error["kind"] == "definite" else "indefinite", detail=error.get("message", ""))
+
+
+def read_status(data: Mapping[str, Any]) -> Status:
+    """A status as the adapter wrote it. Types are taken at their word: a number is no text, and unknown fields are refused."""
+    if not isinstance(data.get("operations", []), list):
+        raise _MalformedError("a status whose `operations` are no list")
+    try:
+        return _STATUS.structure(data, Status)
+    except Exception as error:  # cattrs groups its errors; each names its path
+        faults = "; ".join(cattrs.transform_error(error, path="status"))
+        raise _MalformedError(f"a status that cannot be read ({faults[:_SHOWN]})") from error
+
+
+def _exactly(kind: type) -> Any:
+    def hook(value: object, _: object) -> object:
+        if type(value) is not kind:  # bool is no int here, and nothing is turned into text
+            raise TypeError(f"expected {kind.__name__}, got {value!r:.80}")
+        return value
+
+    return hook
+
+
+def _strict() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    for kind in (str, int):
+        converter.register_structure_hook(kind, _exactly(kind))
+    return converter
+
+
+_STATUS = _strict()
