@@ -59,6 +59,7 @@ class Facts:
     calls: Mapping[str, Call]
     accepted_at: Mapping[str, int]  # op → first event from which it is known accepted
     started: Mapping[int, int]  # incarnation → index
+    workers: tuple[int, ...]  # incarnations of the units that send requests; others (an engine, a store) only serve
     died: Mapping[int, int]
     paused: Mapping[int, tuple[int, ...]]
     deaths: tuple[int, ...]  # indexes of Died
@@ -195,6 +196,7 @@ def _derive(history: History) -> Facts:
         calls=calls,
         accepted_at=_accepted(history, requests, statuses, ancestors),
         started=_first(history, Started),
+        workers=_workers(history, requests),
         died=_first(history, Died),
         paused=_pauses(history),
         deaths=tuple(index for index, event in enumerate(history.events) if isinstance(event, Died)),
@@ -284,6 +286,12 @@ def _first(history: History, kind: type[Started | Died]) -> dict[int, int]:
         if isinstance(event, kind):
             found.setdefault(event.incarnation, index)
     return found
+
+
+def _workers(history: History, requests: Iterable[Request]) -> tuple[int, ...]:
+    units = {event.incarnation: event.unit for event in history.events if isinstance(event, Started)}
+    working = {units.get(request.event.incarnation) for request in requests}
+    return tuple(incarnation for incarnation, unit in units.items() if unit in working)
 
 
 def _pauses(history: History) -> dict[int, tuple[int, ...]]:

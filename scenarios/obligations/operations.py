@@ -87,25 +87,28 @@ def _execution_kept(facts: Facts) -> Iterator[Violation]:
     """The old execution id is still shown though every worker it can have belonged to is dead and a new one works."""
     if not facts.history.declared.shows_attempts:
         return
-    shown = [seen for seen in facts.statuses if seen.status.execution is not None]
-    for before, after in itertools.pairwise(shown):
-        if before.status.execution != after.status.execution:
+    first: dict[str, Seen] = {}
+    for after in facts.statuses:
+        execution = after.status.execution
+        if execution is None:
             continue
+        before = first.setdefault(execution, after)
         new = next((one for one in facts.requests if _is_successor(facts, one, before, after)), None)
         if new is not None:
             sentence = (
                 f"Worker {new.event.incarnation} came up after the old one had died and worked on run "
-                f"{facts.history.run!r}, but the execution id is still {before.status.execution}."
+                f"{facts.history.run!r}, but the execution id is still {execution}."
             )
             yield blame("torn view", sentence, (before.answered, new.at, after.asked, after.answered))
             return
 
 
 def _is_successor(facts: Facts, request: Request, before: Seen, after: Seen) -> bool:
+    """Did a worker send this that came up when every worker there was at `before` had died?"""
     born = facts.started.get(request.event.incarnation, -1)
     if not before.answered < born < request.at < after.asked or facts.late(request):
         return False
-    elders = [worker for worker, up in facts.started.items() if up < before.answered]
+    elders = [worker for worker in facts.workers if facts.started[worker] < before.answered]
     return bool(elders) and all(facts.died.get(worker, request.at) < born for worker in elders)
 
 

@@ -91,13 +91,20 @@ class Story:
 
     # --- processes ------------------------------------------------------------------------------------------------
 
-    def up(self) -> Self:
-        """A new worker, which becomes the current one."""
-        self.worker = sum(isinstance(event, Started) for event in self.events) + 1
-        return self.add(Started(self.now_ns, self.worker, "worker"))
+    def up(self, unit: str = "worker") -> Self:
+        """A new process; a worker becomes the current one."""
+        incarnation = sum(isinstance(event, Started) for event in self.events) + 1
+        self.worker = incarnation if unit == "worker" else self.worker
+        return self.add(Started(self.now_ns, incarnation, unit))
 
-    def kill(self, cause: Literal["killed", "power", "exited"] = "killed") -> Self:
-        return self.add(Died(self.now_ns, self.worker, "worker", cause))
+    def kill(
+        self,
+        cause: Literal["killed", "power", "exited"] = "killed",
+        *,
+        unit: str = "worker",
+        incarnation: int | None = None,
+    ) -> Self:
+        return self.add(Died(self.now_ns, incarnation or self.worker, unit, cause))
 
     def crash(self) -> Self:
         """Killed and up again."""

@@ -53,6 +53,20 @@ holds(
 )
 holds(
     "DUR-7",
+    "the engine was killed, its worker lives on and is the same execution",
+    Story(CHAIN, **IDS)
+    .up(unit="engine")
+    .up()
+    .start()
+    .call("a")
+    .status("running", attempt="t", execution="w")
+    .kill(unit="engine", incarnation=1)
+    .up(unit="engine")
+    .call("b", by=2)
+    .status("running", attempt="t", execution="w"),
+)
+holds(
+    "DUR-7",
     "a failed pursuit is taken up anew by another attempt",
     Story(CHAIN, **IDS)
     .up()
@@ -100,6 +114,21 @@ breaks(
     .crash()
     .call("b")
     .status("running", attempt="t", execution="host"),
+    "torn view",
+)
+breaks(
+    "DUR-7",
+    "the engine lives on, and shows the dead worker's execution id before and after the new one begins",
+    Story(CHAIN, **IDS)
+    .up(unit="engine")
+    .up()
+    .start()
+    .call("a")
+    .status("running", attempt="t", execution="w")
+    .crash()
+    .status("running", attempt="t", execution="w")
+    .call("b")
+    .status("running", attempt="t", execution="w"),
     "torn view",
 )
 breaks(
