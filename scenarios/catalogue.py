@@ -6,7 +6,7 @@ certificates and replay lines quote them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -20,6 +20,9 @@ TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
 BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 
 _NAP_NS = 150_000_000
+#: Longer than a lease shortened for testing, shorter than the time a caller waits for an answer: the stale worker comes back
+#: with a good answer in its hands when another has already taken over.
+_PAUSE_NS = 450_000_000
 
 
 @attrs.frozen
@@ -119,20 +122,41 @@ _SMOKE = ("tour", "chain")
 _SMOKE_SKIPS = ("error-before", "delay", "pause")
 
 
-def interruptions_of(plan: Plan, *, workers: bool = False) -> Iterator[Interruption]:
-    """Every single interruption that fits `plan`, then the second crashes in recovery. `workers`: two may share one store."""
+def interruptions_of(
+    plan: Plan, *, workers: bool = False, units: Sequence[str] = ("worker",)
+) -> Iterator[Interruption]:
+    """Every single interruption that fits `plan`, then the second crashes in recovery.
+
+    `workers`: two may share one store. `units` beside the worker, such as a server, are killed at the same moments.
+    """
     yield from _at_calls(plan)
     yield from _at_asks(plan)
     for leaf in plan.leaves():
         if isinstance(leaf, Wait | Sleep):
             yield Interruption("kill", Site("waiting", leaf.id))
     yield Interruption("kill", Site("end"))
+    for unit in units:
+        if unit != "worker":
+            yield from (attrs.evolve(kill, site=attrs.evolve(kill.site, unit=unit)) for kill in _moments(plan))
     if workers:
         for call in plan.calls():
-            yield Interruption("pause", Site("barrier", call.id, 1, "applied"), ns=900_000_000)
+            yield Interruption("pause", Site("barrier", call.id, 1, "applied"), ns=_PAUSE_NS)
     for call in plan.calls():
         again = Interruption("kill", Site("barrier", None, 1, "applied"))
         yield Interruption("kill", Site("barrier", call.id, 1, "applied"), then=again)
+
+
+def _moments(plan: Plan) -> Iterator[Interruption]:
+    """Kills at the moments when something has just become durable, or is being waited for."""
+    yield Interruption("kill", Site("ack", verb="start"))
+    for call in plan.calls():
+        yield Interruption("kill", Site("barrier", call.id, 1, "applied"))
+    for leaf in plan.leaves():
+        if isinstance(leaf, Wait | Sleep):
+            yield Interruption("kill", Site("waiting", leaf.id))
+    for wait in plan.waits():
+        yield Interruption("kill", Site("ack", wait.id, verb="signal"))
+    yield Interruption("kill", Site("end"))
 
 
 def _at_calls(plan: Plan) -> Iterator[Interruption]:
@@ -159,15 +183,17 @@ def _at_asks(plan: Plan) -> Iterator[Interruption]:
         yield Interruption("kill", Site("ack", wait.id, verb="signal"))
 
 
-def scenarios_of(name: str, *, workers: bool = False) -> Iterator[Scenario]:
+def scenarios_of(name: str, *, workers: bool = False, units: Sequence[str] = ("worker",)) -> Iterator[Scenario]:
     """The undisturbed run of story `name`, then one scenario for each interruption that fits."""
     plan = STORIES[name].plan
     yield Scenario(f"{name}/undisturbed", plan)
-    for interruption in interruptions_of(plan, workers=workers):
+    for interruption in interruptions_of(plan, workers=workers, units=units):
         yield Scenario(f"{name}/{interruption.label}", plan, (interruption,))
 
 
-def tier(which: Tier, supported: Collection[str], *, workers: bool = False) -> list[Scenario]:
+def tier(
+    which: Tier, supported: Collection[str], *, workers: bool = False, units: Sequence[str] = ("worker",)
+) -> list[Scenario]:
     """The scenarios of a tier for a target that supports these plan operations (others fall away)."""
     stories = [name for name, story in STORIES.items() if story.plan.kinds() <= set(supported)]
     if which == "smoke":
@@ -175,10 +201,10 @@ def tier(which: Tier, supported: Collection[str], *, workers: bool = False) -> l
             scenario
             for name in stories
             if name in _SMOKE
-            for scenario in scenarios_of(name, workers=workers)
+            for scenario in scenarios_of(name, workers=workers, units=units)
             if _in_smoke(scenario)
         ]
-    return [scenario for name in stories for scenario in scenarios_of(name, workers=workers)]
+    return [scenario for name in stories for scenario in scenarios_of(name, workers=workers, units=units)]
 
 
 def _in_smoke(scenario: Scenario) -> bool:
@@ -196,15 +222,17 @@ def drawn(
         plan = draw_plan(choose, supported)
         return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
     plan = stories[choose("scenario.story", len(stories))].plan
-    own = tuple(interruptions_of(plan, workers=True))
+    own = tuple(interruptions_of(plan, workers=True, units=units))
     first = own[choose("scenario.interruption", len(own))]
     more = draw_interruptions(choose, plan, units=units, simulated=simulated, count_max=1)
     return Scenario(f"seed/{seed}", plan, (first, *more))
 
 
-def by_name(name: str, *, workers: bool = True) -> Scenario | None:
+def by_name(name: str, *, workers: bool = True, units: Sequence[str] = ("worker", "engine")) -> Scenario | None:
     """The catalogue scenario called `name`, or None."""
     story = name.partition("/")[0]
     if story not in STORIES:
         return None
-    return next((scenario for scenario in scenarios_of(story, workers=workers) if scenario.name == name), None)
+    return next(
+        (scenario for scenario in scenarios_of(story, workers=workers, units=units) if scenario.name == name), None
+    )

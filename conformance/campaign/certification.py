@@ -53,7 +53,10 @@ def certify(
     """Run a tier against a target and judge it. Raises `SimkitError` when it cannot be installed, started or asked."""
     parsed = targets.parse(target, config)
     manifest = parsed.manifest
-    scenarios = catalogue.tier(tier, manifest.operations.supported, workers=manifest.limits.lease_ms > 0)
+    killable = tuple(name for name, unit in manifest.units.items() if unit.killable)
+    scenarios = catalogue.tier(
+        tier, manifest.operations.supported, workers=manifest.limits.lease_ms > 0, units=killable
+    )
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     installed = real.environment_of(parsed, emit)
     proven = proof.prove(lambda text: emit(Installing(text)))

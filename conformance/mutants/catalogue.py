@@ -355,6 +355,11 @@ def delivery_runs_twice(patch: Patch) -> None:
         found = original(self, task, fingerprint)
         if found == "same":
             self.db.execute(
+                "DELETE FROM lease WHERE generation IN (SELECT o.generation FROM operation o JOIN task t"
+                " ON t.attempt = o.attempt WHERE t.id = ? AND o.state = 'dispatched')",
+                (task,),
+            )
+            self.db.execute(
                 "UPDATE operation SET due_ns = 0, version = version + 1, state = 'unknown', remedy = 'repeat'"
                 " WHERE state = 'dispatched' AND attempt = (SELECT attempt FROM task WHERE id = ?)",
                 (task,),
