@@ -51,16 +51,22 @@ class UnitProcess:
     """One process of a target, leader of its own group. Made by `Processes.start`."""
 
     def __init__(self, name: str, process: trio.Process, token: str, stderr: Path) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
         self.name = name
         self.pid = process.pid
-        self.stdin: trio.abc.SendStream = process.stdin
-        self.stdout: trio.abc.ReceiveStream = process.stdout
         self.stderr = stderr
         self._process = process
         self._token = token
         self._reaped = False
+
+    @property
+    def stdin(self) -> trio.abc.SendStream:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def stdout(self) -> trio.abc.ReceiveStream:
+        assert self._process.stdout is not None, f"{self.name} was started without control: its output is in its log"
+        return self._process.stdout
 
     @property
     def alive(self) -> bool:
@@ -105,8 +111,9 @@ class UnitProcess:
             if killed:
                 os.killpg(self.pid, signal.SIGKILL)
             await self._reap(killed=killed)
-            await self.stdin.aclose()
-            await self.stdout.aclose()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    await stream.aclose()
 
     async def first(self, ask: Callable[[], Awaitable[T]]) -> T:
         """The answer to the first question, or SimkitError `worker-died-at-start` if the process ended over it."""
@@ -225,10 +232,18 @@ class Processes:
     # Between the birth of a process and its place in the list nothing may interrupt.
     @trio.lowlevel.enable_ki_protection
     async def start(
-        self, name: str, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stderr: Path,
+        control: bool = True,
     ) -> UnitProcess:
         """Start `command` with exactly the variables `env`, error output appended to the file `stderr`.
 
+        Without `control` its standard output goes there too: nobody would read it, and a full pipe would stop it.
         Raises SimkitError `worker-cannot-start` when there is no such program, folder or right to run it.
         """
         if len(self._units) >= UNITS_MAX:
@@ -239,7 +254,7 @@ class Processes:
                 process = await trio.lowlevel.open_process(
                     list(command),
                     stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+                    stdout=subprocess.PIPE if control else log,
                     stderr=log,
                     cwd=cwd,
                     env={**env, members.VARIABLE: token},

@@ -44,6 +44,11 @@ CODES: Mapping[str, Code] = {
         ("a print to standard output without the helper", "a log that goes to standard output"),
         "Serve through simkit_adapter, which keeps standard output for the protocol, or log to standard error.",
     ),
+    "adapter-gone": Code(
+        "the adapter closed its end of the channel",
+        ("its process ended", "it closed standard output"),
+        "The end of its standard error tells why; run the unit's command by hand.",
+    ),
     "adapter-malformed": Code(
         "the manifest is malformed",
         ("an unknown key", "a value of another type"),
@@ -73,6 +78,11 @@ CODES: Mapping[str, Code] = {
     "bad-departure": Code(
         "a choice recorded in a case is not one", ("the file was edited",), "Find the case again from its seed."
     ),
+    "bad-request": Code(
+        "a hosted service was sent a request it cannot read: the adapter's fault, never counted against the harness",
+        ("a field missing or of another type", "a service that does not exist"),
+        "The message names the field; `simkit_adapter.call` writes requests of the right shape.",
+    ),
     "bug": Code("an exception nobody foresaw inside simkit", (), "Report it with the file the message names."),
     "cache-full": Code(
         "no space is left where environments are made",
@@ -83,6 +93,11 @@ CODES: Mapping[str, Code] = {
         "the folder of environments cannot be written",
         ("a read-only file system", "another owner"),
         "Choose another folder with SIMKIT_CACHE.",
+    ),
+    "cannot-listen": Code(
+        "the system gave the hosted services no port on loopback",
+        ("no loopback in this network namespace", "no file descriptor left"),
+        "Mend the machine's network, or run fewer jobs.",
     ),
     "case-ambiguous": Code("the beginning of an id fits several cases", (), "Type more of the id."),
     "case-malformed": Code(
@@ -137,8 +152,28 @@ CODES: Mapping[str, Code] = {
     ),
     "jobs-range": Code("--jobs is out of range", (), "Give a number from 1 to 256."),
     "journal-malformed": Code("a line of a run's journal is no event", ("the file was edited",), "Delete the journal."),
+    "kill-missed": Code(
+        "a kill was sent, and the process ended of something else at that instant; nothing is judged by it",
+        ("a harness that ends itself",),
+        "Run again; if it stays, read the end of its standard error.",
+    ),
+    "kill-survived": Code(
+        "a process of the target outlived SIGKILL for ten seconds",
+        ("a process stuck in the kernel (state D)", "an overloaded machine"),
+        "Look at the processes the message names.",
+    ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
     "path-in-the-way": Code("a file is where a folder must go, or the reverse", (), "Move it, or choose another path."),
+    "pause-missed": Code(
+        "a process of the target was not stopped ten seconds after SIGSTOP",
+        ("an overloaded machine",),
+        "Run fewer jobs.",
+    ),
+    "port-in-use": Code(
+        "somebody else listens on the port the services were told to take",
+        ("another run",),
+        "Leave the choice of the port to the kit.",
+    ),
     "real-io": Code(
         "simulated code asked for a real file or socket",
         ("a library that opens its own",),
@@ -155,6 +190,9 @@ CODES: Mapping[str, Code] = {
         "Run `simkit doctor -t TARGET`; if it is well, the code changed since the case was saved.",
     ),
     "replay-what": Code("replay was given no run, or two", (), "Give a case, or -t and --scenario."),
+    "resume-missed": Code(
+        "a process of the target did not go on ten seconds after SIGCONT", ("an overloaded machine",), "Run fewer jobs."
+    ),
     "scenario-malformed": Code(
         "the scenario inside a case cannot be read",
         ("the file was edited", "another version of simkit wrote it"),
@@ -173,6 +211,21 @@ CODES: Mapping[str, Code] = {
     ),
     "target-version": Code("this adapter has no versions to choose from", (), "Leave the version out."),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
+    "worker-cannot-start": Code(
+        "the command of a unit cannot be run",
+        ("no such program", "no right to run it", "no such folder"),
+        "The command stands in the manifest, adapter.toml, under the unit's name.",
+    ),
+    "worker-died": Code(
+        "a process of the target had ended by itself when it was to be killed or paused",
+        ("a crash of its own", "an exit of its own"),
+        "The message shows the end of its standard error.",
+    ),
+    "worker-died-at-start": Code(
+        "a process of the target ended before it answered its first question",
+        ("a missing module", "a state folder it cannot use", "a syntax error in the adapter"),
+        "The message shows the end of its standard error.",
+    ),
     "worker-keeps-dying": Code(
         "a process of the target ended by itself again and again",
         ("it fails at start", "its state folder is not usable", "a poison task"),

@@ -100,6 +100,7 @@ class ProcessWorld:
             cwd=self._target.folder,
             env=environment(self._variables(unit, port)),
             stderr=self._folder / f"{unit}-{incarnation}.log",
+            control=self._target.manifest.units[unit].control,
         )
         real = RealUnit(unit, incarnation, process)
         if self._target.manifest.units[unit].control:

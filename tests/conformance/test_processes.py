@@ -256,6 +256,25 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert all(is_gone(int(pid)) for pid in lines[:2])
 
 
+def test_a_unit_without_control_talks_into_its_log(tmp_path: Path) -> None:
+    """An engine that prints more than a pipe holds is not stopped by it; what it prints is kept beside its errors."""
+
+    async def main() -> tuple[int, str]:
+        with trio.fail_after(10):
+            async with Processes() as units:
+                unit = await units.start(
+                    "engine",
+                    (*PYTHON, "print('x' * 200_000); print('end')"),
+                    cwd=tmp_path,
+                    env=environment({}),
+                    stderr=tmp_path / "engine.log",
+                    control=False,
+                )
+                return await unit.wait(), unit.last_words()[-3:]
+
+    assert trio.run(main) == (0, "end")
+
+
 def test_last_words_are_bounded(tmp_path: Path) -> None:
     """A process that never stopped complaining is quoted by its end only, in whatever encoding it spoke."""
 
