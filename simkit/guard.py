@@ -9,6 +9,7 @@ system themselves; running twice and comparing digests finds these.
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import random
 import sys
 from collections.abc import Iterator
@@ -58,12 +59,15 @@ class _Patches:
         for names, name, real, stand_in in self._found:
             if names.get(name) is real:
                 names[name] = stand_in
+        copyreg.dispatch_table.update(virtual.REDUCERS)
 
     def undo(self) -> None:
         """Put the real ones back, except where somebody else's is by now."""
         for names, name, real, stand_in in self._found:
             if names.get(name) is stand_in:
                 names[name] = real
+        for real_class in virtual.REDUCERS:
+            copyreg.dispatch_table.pop(real_class, None)
 
 
 _patches: _Patches | None = None

@@ -117,11 +117,12 @@ class Host:
 
     def power_loss(self, mode: Literal["sample", "lose", "keep"] = "sample") -> None:
         """Kill every process, and lose what was not durable as the tape decides (or all of it, or nothing)."""
-        self.world.trace.record("power-loss", self.name)
+        self.world.trace.record("power-loss", self.name, mode)
         for process in tuple(self.processes):
             process.kill()
         if self._disk is not None:
-            self._disk.crash(mode)
+            losses = self._disk.crash(mode).losses
+            self.world.trace.record("lost", self.name, *(f"{what}={times}" for what, times in losses.items()))
 
     def at_boundary(self, number: int, action: Callable[[], object]) -> None:
         """Call `action` once, right before storage boundary `number` (from 1) takes effect.
@@ -135,7 +136,9 @@ class Host:
         self.processes.remove(process)
 
     def _boundary(self, boundary: Boundary) -> Tear | None:
-        self.world.trace.record("boundary", self.name, boundary.number, boundary.kind, boundary.path)
+        self.world.trace.record(
+            "boundary", self.name, boundary.number, boundary.kind, boundary.path, boundary.offset, boundary.size
+        )
         for action in self._watches.pop(boundary.number, ()):
             action()
         return None

@@ -5,6 +5,7 @@ Each asks whether a guard is on and falls through to the real one when not, so t
 
 from __future__ import annotations
 
+import _thread
 import datetime as datetime_module
 import functools
 import os
@@ -137,6 +138,11 @@ def _sleep(_guard: Active, seconds: float) -> None:
     raise refuse.refusal("time.sleep", (seconds,))
 
 
+def _start_thread(_guard: Active, *_args: Any, **_kwargs: Any) -> int:
+    """Python 3.11 has no audit event for it."""
+    raise refuse.refusal("_thread.start_new_thread", ())
+
+
 def _urandom(guard: Active, size: int) -> bytes:
     return guard.noise.randbytes(size)
 
@@ -186,6 +192,8 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (time, "ctime", _ctime),
     (time, "asctime", _asctime),
     (time, "sleep", _sleep),
+    (_thread, "start_new_thread", _start_thread),
+    (_thread, "start_joinable_thread", _start_thread),
     (os, "urandom", _urandom),
     (os, "getrandom", _getrandom),
     (os, "getpid", _getpid),
@@ -202,6 +210,21 @@ def _stand_in_for(real: Callable[..., Any], simulated: Callable[..., Any]) -> Ca
         return real(*args, **kwargs) if guard is None else simulated(guard, *args, **kwargs)
 
     return stand_in
+
+
+def _reduced(value: Any) -> tuple[Any, ...]:
+    """Pickle an instance of a real class while its name leads to the stand-in: by that name, which leads back later."""
+    _, *rest = value.__reduce_ex__(4)
+    return (_NAMED[type(value)], *rest)
+
+
+_NAMED: dict[type, type] = {
+    _real_datetime: SimulatedDatetime,
+    _real_date: SimulatedDate,
+    random.Random: SimulatedRandom,
+}
+#: For `copyreg.dispatch_table`, while the stand-ins are in place.
+REDUCERS: dict[type, Callable[[Any], tuple[Any, ...]]] = dict.fromkeys(_NAMED, _reduced)
 
 
 def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 import trio
@@ -52,7 +52,7 @@ class Mess:
             await self.dice.choice(self.actions(depth))()
 
     def actions(self, depth: int) -> list[Callable[[], Awaitable[None]]]:
-        leaves = [
+        leaves: list[Callable[[], Awaitable[None]]] = [
             *(self.sleep, self.checkpoint, self.locked, self.condition_wait, self.produce, self.consume),
             *(self.fail, self.wait_idle, self.callbacks, self.cancel_someone, self.abandon_generator, self.use_limiter),
         ]
@@ -130,7 +130,7 @@ class Mess:
 
     # ---- blocks
 
-    async def numbers(self) -> AsyncIterator[int]:
+    async def numbers(self) -> AsyncGenerator[int]:
         try:
             for number in range(3):
                 await trio.lowlevel.checkpoint()

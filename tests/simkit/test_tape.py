@@ -1,0 +1,107 @@
+"""The tape: independent streams, sparse departures, replay without the seed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simkit.errors import SimkitError
+from simkit.tape import Tape, rows
+
+SITES = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["x", "y", "z"]), st.integers(2, 9)), max_size=40)
+
+
+def draws(tape: Tape, sites: list[tuple[str, str, int]]) -> list[int]:
+    """Choose at every site in order."""
+    return [tape.stream(label).choose(key, n) for label, key, n in sites]
+
+
+@given(seed=st.integers(0, 2**64), sites=SITES)
+def test_departures_alone_repeat_every_choice(seed: int, sites: list[tuple[str, str, int]]) -> None:
+    """A tape made of the departures of another, through JSON and without its seed, chooses the same."""
+    first = Tape.from_seed(seed)
+    chosen = draws(first, sites)
+    second = Tape.from_departures(json.loads(json.dumps(rows(first.departures()))))
+    assert draws(second, sites) == chosen
+    assert second.departures() == first.departures()
+    assert second.unused() == {}
+
+
+@given(seed=st.integers(0, 2**64), sites=SITES, gone=st.sampled_from([("a", "x"), ("b", "y")]))
+def test_a_site_less_shifts_no_other(seed: int, sites: list[tuple[str, str, int]], gone: tuple[str, str]) -> None:
+    """Choices are named: leaving out all draws at one site leaves every other draw as it was."""
+    full = dict(zip(range(len(sites)), draws(Tape.from_seed(seed), sites), strict=True))
+    left = [(index, site) for index, site in enumerate(sites) if site[:2] != gone]
+    assert draws(Tape.from_seed(seed), [site for _, site in left]) == [full[index] for index, _ in left]
+
+
+def test_only_departures_are_recorded() -> None:
+    """A choice of 0 leaves nothing on the tape."""
+    tape = Tape.from_seed(7)
+    chosen = [tape.stream("s").choose("k", 3) for _ in range(60)]
+    assert tape.departures() == {("s", "k", index): value for index, value in enumerate(chosen) if value}
+    assert 0 < len(tape.departures()) < 60
+
+
+def test_weights_are_integer_ratios() -> None:
+    """A weight of 0 is never drawn, and the others come about as often as they say."""
+    stream = Tape.from_seed(1).stream("s")
+    drawn = [stream.choose("k", 3, (8, 0, 2)) for _ in range(2000)]
+    assert drawn.count(1) == 0
+    assert 300 < drawn.count(2) < 500
+
+
+def test_chance_is_certain_at_its_ends() -> None:
+    """0 in n never, n in n always, without a record."""
+    tape = Tape.from_seed(1)
+    assert not any(tape.stream("s").chance("never", 0, 5) for _ in range(50))
+    assert all(tape.stream("s").chance("always", 5, 5) for _ in range(50))
+    assert tape.departures() == {}
+
+
+@pytest.mark.parametrize("weights", [(1,), (0, 0), (1, -1)])
+def test_impossible_weights_are_refused(weights: tuple[int, ...]) -> None:
+    """Weights that cannot be drawn from are a programming error that says so."""
+    with pytest.raises(ValueError, match="weights"):
+        Tape.from_seed(1).stream("s").choose("k", 2, weights)
+
+
+def test_bytes_follow_the_entropy_and_are_not_recorded() -> None:
+    """Meaningless bytes are the same for the same entropy, others for another, and no departure."""
+    tape, same, other = Tape.from_seed(5), Tape.from_departures({}, entropy=5), Tape.from_seed(6)
+    first = [tape.stream("s").randbytes("nonce", 16) for _ in range(3)]
+    assert [same.stream("s").randbytes("nonce", 16) for _ in range(3)] == first
+    assert other.stream("s").randbytes("nonce", 16) not in first
+    assert len(set(first)) == 3
+    assert tape.departures() == {}
+
+
+def test_a_recorded_choice_out_of_range_counts_as_nothing_special() -> None:
+    """When the code has fewer choices than the tape, the default is taken and the departure shows as unused."""
+    tape = Tape.from_departures({("s", "k", 0): 5, ("s", "k", 1): 1, ("gone", "k", 0): 2})
+    assert [tape.stream("s").choose("k", 3) for _ in range(3)] == [0, 1, 0]
+    assert tape.unused() == {("s", "k", 0): 5, ("gone", "k", 0): 2}
+
+
+@pytest.mark.parametrize("row", [["s", "k", 0], ["s", "k", -1, 1], ["s", "k", 0, 0], [1, "k", 0, 1], "skx1"])
+def test_a_malformed_departure_is_told(row: object) -> None:
+    """A row that is no departure names itself and what one looks like."""
+    with pytest.raises(SimkitError, match="bad-departure"):
+        Tape.from_departures([row])  # type: ignore[list-item]
+
+
+def test_draws_do_not_depend_on_the_hash_seed() -> None:
+    """The same numbers in three processes with different string hashes."""
+    code = "from simkit.tape import Tape; s = Tape.from_seed(9).stream('s'); print([s.choose(k, 99) for k in 'abcabc'])"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(outputs) == 1
