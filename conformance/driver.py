@@ -57,10 +57,24 @@ class Observation:
 async def observe(world: World, subject: Subject, scenario: Scenario, run: str) -> Observation:
     """Run `scenario` on the target in `world`. Raises `SimkitError` when kit or adapter broke the protocol."""
     driver = _Driver(world, subject, scenario, run)
-    async with world.serving(driver.outside, driver.gate), trio.open_nursery() as nursery:
-        await driver.drive(nursery)
-        nursery.cancel_scope.cancel()
+    try:
+        async with world.serving(driver.outside, driver.gate), trio.open_nursery() as nursery:
+            await driver.drive(nursery)
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise _the_problem(group) from group
     return driver.observation()
+
+
+def _the_problem(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """A run fails with one problem: the first one, when there is nothing else in the group."""
+    problems, other = group.split(SimkitError)
+    if problems is None or other is not None:
+        return group
+    found: BaseException = problems
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 class _Driver:

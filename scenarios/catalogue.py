@@ -6,6 +6,7 @@ certificates and replay lines quote them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -22,7 +23,7 @@ BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 _NAP_NS = 150_000_000
 #: Longer than a lease shortened for testing, shorter than the time a caller waits for an answer: the stale worker comes back
 #: with a good answer in its hands when another has already taken over.
-_PAUSE_NS = 450_000_000
+_PAUSE_NS = 800_000_000
 
 
 @attrs.frozen
@@ -98,6 +99,15 @@ STORIES: Mapping[str, Story] = {
                 Call("order", "flaky", {"sku": 1}, (), ("error-after",)),
                 Call("confirm", "flaky", {"sku": 2}, ("order",), ("reset-after", "error-before")),
                 _ledger("close", "order", "confirm"),
+            ),
+        ),
+        Story(
+            "survey",
+            "Three sources are read side by side, never answering the same twice; the order quotes what was accepted.",
+            _seq(
+                Par("sources", tuple(Call(name, "reader", {"source": name}) for name in ("north", "south", "west"))),
+                Call("note", "reader", {"source": "all"}, ("north", "south", "west")),
+                _ledger("order", "north", "note"),
             ),
         ),
         Story(
@@ -217,15 +227,25 @@ def drawn(
     """The scenario of a seed, drawn from `choose`: a drawn plan, or one of the stories with one of its own interruptions
     (which meet promises that a drawn plan seldom comes near, such as a repeated signal), and drawn faults in either case.
     """
-    stories = [story for story in STORIES.values() if story.plan.kinds() <= set(supported)]
-    if not stories or choose("scenario.kind", 2) == 0:
+    if choose("scenario.kind", 2) == 0 or not (families := _families(frozenset(supported), units)):
         plan = draw_plan(choose, supported)
         return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
-    plan = stories[choose("scenario.story", len(stories))].plan
-    own = tuple(interruptions_of(plan, workers=True, units=units))
-    first = own[choose("scenario.interruption", len(own))]
+    family = families[choose("scenario.family", len(families))]
+    story, first = family[choose("scenario.interruption", len(family))]
+    plan = STORIES[story].plan
     more = draw_interruptions(choose, plan, units=units, simulated=simulated, count_max=1)
     return Scenario(f"seed/{seed}", plan, (first, *more))
+
+
+@functools.cache
+def _families(supported: frozenset[str], units: tuple[str, ...]) -> list[list[tuple[str, Interruption]]]:
+    """The stories' interruptions by action, place and unit, so that the rare kinds are drawn as often as the many kills."""
+    families: dict[tuple[str, ...], list[tuple[str, Interruption]]] = {}
+    for name, story in STORIES.items():
+        if story.plan.kinds() <= supported:
+            for one in interruptions_of(story.plan, workers=True, units=units):
+                families.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
+    return list(families.values())
 
 
 def by_name(name: str, *, workers: bool = True, units: Sequence[str] = ("worker", "engine")) -> Scenario | None:

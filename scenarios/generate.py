@@ -111,7 +111,7 @@ class _Drawer:
 #: Faults a drawn scenario may use, by where they strike. The `simulated` ones need a simulated disk.
 _BARRIER_ACTIONS: tuple[Action, ...] = ("kill", "drop", "reset", "error-after", "error-before", "delay", "pause")
 _SLOW_NS = (30_000_000, 400_000_000)
-_PAUSE_NS = (450_000_000, 100_000_000, 900_000_000)
+_PAUSE_NS = (800_000_000, 100_000_000, 1_500_000_000)
 
 
 def draw_interruptions(

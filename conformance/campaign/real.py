@@ -101,19 +101,7 @@ async def _judged(target: Target, python: str, seed: int | None, scenario: Scena
         seen = await observe_real(target, python, scenario)
     except SimkitError as error:
         return Judged(scenario.name, seed, {}, problem=error.problem)
-    except BaseExceptionGroup as group:
-        problems, other = group.split(SimkitError)
-        if problems is None or other is not None:
-            raise
-        return Judged(scenario.name, seed, {}, problem=_first(problems).problem)
     return judge_real(target, scenario, seen, seed)
-
-
-def _first(found: BaseException) -> SimkitError:
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    assert isinstance(found, SimkitError)
-    return found
 
 
 def run_seeds(
