@@ -101,9 +101,10 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
     "os.unsetenv": _ENVIRONMENT,
     "time.sleep": _SLEEP,
 }
-#: Reading the program's own text: whoever has one of these on the stack may touch files.
+#: Reading the program's own text: whoever has one of these on the stack may touch files, and look around as modules do
+#: while they are imported.
 _READERS = ("importlib", "linecache.py", "zoneinfo", "pkgutil.py", "zipimport")
-_FILE_EVENTS = frozenset(event for event, kind in _REFUSED.items() if kind is _FILES)
+_READING_EVENTS = frozenset(event for event, kind in _REFUSED.items() if kind in {_FILES, _ENVIRONMENT, _SOCKETS})
 _ARGUMENT_MAX = 80
 
 
@@ -131,6 +132,10 @@ def refusal(event: str, args: tuple[Any, ...]) -> RefusedError:
     return error
 
 
+_OURS = str(Path(__file__).parent.parent) + os.sep
+_KERNEL = _OURS + "_kernel" + os.sep
+_MACHINERY = ("<", _OURS, str(Path(trio.__file__).parent) + os.sep)
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _TRIO_SOCKET = str(Path(trio.__file__).parent / "_socket.py")
 
 
@@ -155,7 +160,7 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
         return bool(args[0] == ":memory:")
     if event == "socket.getaddrinfo":
         return _asks_for_numbers(inspect.currentframe())
-    return event in _FILE_EVENTS and _reads_the_program(inspect.currentframe())
+    return event in _READING_EVENTS and _reads_the_program(inspect.currentframe())
 
 
 def _asks_for_numbers(frame: types.FrameType | None) -> bool:
@@ -168,7 +173,8 @@ def _asks_for_numbers(frame: types.FrameType | None) -> bool:
 
 
 def _reads_the_program(frame: types.FrameType | None) -> bool:
-    while frame is not None:
+    """Whether it happens during an import or the like; an import around the whole simulation does not count."""
+    while frame is not None and not frame.f_code.co_filename.startswith(_KERNEL):
         if any(reader in frame.f_code.co_filename for reader in _READERS):
             return True
         frame = frame.f_back
@@ -180,21 +186,20 @@ def _culprit(frame: types.FrameType | None) -> str:
     found = None
     while frame is not None:
         place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
-        if not frame.f_code.co_filename.startswith(_infrastructure()):
+        if _is_the_programs(frame.f_code.co_filename):
             return place
         found = found or place
         frame = frame.f_back
     return found or "unknown"
 
 
-@functools.cache
-def _infrastructure() -> tuple[str, ...]:
-    folders = (Path(__file__).parent.parent, Path(trio.__file__).parent, Path(sysconfig.get_path("stdlib")))
-    return ("<", *(str(folder) + os.sep for folder in folders))
+def _is_the_programs(filename: str) -> bool:
+    if filename.startswith(_MACHINERY):
+        return False
+    return not filename.startswith(_STANDARD_LIBRARY) or "-packages" in filename  # site-packages lie in its folder
 
 
 @functools.cache
 def install_hook() -> None:
     """Add the audit hook, once and for good."""
-    _infrastructure()
     sys.addaudithook(_hook)

@@ -300,6 +300,14 @@ def _unhinge(task: Task) -> None:
             del nursery._pending_excs
     for lot in GLOBAL_PARKING_LOT_BREAKER.pop(task, ()):
         lot.break_lot(task)
+    for frame, _ in task.iter_await_frames():
+        if frame.f_code is Nursery.start.__code__:  # a start that never returns must not hold a living nursery open
+            _give_up_start(frame.f_locals["self"])
+
+
+def _give_up_start(nursery: Nursery) -> None:
+    nursery._pending_starts -= 1
+    nursery._check_nursery_closed()
 
 
 def _tell_nursery(task: Task, dead: set[Task]) -> None:

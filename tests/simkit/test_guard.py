@@ -19,6 +19,7 @@ from collections.abc import Callable
 from datetime import datetime as datetime_by_name
 from pathlib import Path
 from time import monotonic as monotonic_by_name
+from time import sleep as sleep_by_name
 from typing import Any
 
 import pytest
@@ -147,7 +148,7 @@ REACHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: subprocess.run(["true"], check=False), "another program or process"),
     (lambda: os.system("true"), "another program or process"),
     (_thread, "a real thread"),
-    (lambda: time.sleep(0), "a real sleep"),
+    (lambda: vars(time)["sleep"](0), "a real sleep"),
     (lambda: os.kill(os.getpid(), 0), "a signal to a real process"),
     (lambda: sqlite3.connect("nowhere.db"), "a real database"),
     (lambda: os.environ.update(SIMKIT_TEST="1"), "a change of the environment"),
@@ -220,6 +221,36 @@ def test_imports_and_the_programs_own_text_work(tmp_path: Path, monkeypatch: pyt
     module.sleep(0)
     monkeypatch.delitem(sys.modules, "imported_inside")
     assert inside(look).unwrap()[2] == first[2]
+
+
+def test_a_module_may_look_around_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting the environment and trying a socket are what real modules do on import; the same later is refused."""
+    (tmp_path / "looks_around.py").write_text(
+        "import os, socket\n"
+        "os.environ.setdefault('SIMKIT_LOOKED', '1')\n"
+        "socket.socket().close()\n"
+        "def later():\n    socket.socket()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("SIMKIT_LOOKED", "")
+    monkeypatch.delenv("SIMKIT_LOOKED")
+    assert inside(lambda: importlib.import_module("looks_around").__name__).unwrap() == "looks_around"
+    error = inside(sys.modules["looks_around"].later).error
+    assert isinstance(error, RefusedError)
+    assert error.problem.where.startswith(str(tmp_path / "looks_around.py:5"))
+    monkeypatch.delitem(sys.modules, "looks_around")
+
+
+def test_a_simulation_inside_an_import_is_guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a module runs a simulation while it is itself imported, that import excuses nothing."""
+    (tmp_path / "simulates.py").write_text(
+        "from simkit.tape import Tape\nfrom simkit.world import run\n"
+        "async def main(world):\n    open('nowhere')\n"
+        "OUTCOME = run(main, tape=Tape.from_seed(1))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert isinstance(importlib.import_module("simulates").OUTCOME.error, RefusedError)
+    monkeypatch.delitem(sys.modules, "simulates")
 
 
 def test_other_threads_live_in_the_real_world() -> None:

@@ -271,6 +271,36 @@ def test_a_task_outlives_the_dead_nursery_it_lives_in(kernel: str) -> None:
 
 
 @both_kernels
+def test_a_start_that_dies_half_way_does_not_hold_a_foreign_nursery_open(kernel: str) -> None:
+    """Killed inside `await nursery.start(…)` of somebody else's nursery: that one closes all the same."""
+
+    async def main(world: World) -> str:
+        handed: list[trio.Nursery] = []
+
+        async def opens() -> str:
+            async with trio.open_nursery() as nursery:
+                handed.append(nursery)
+                await trio.sleep(2)
+            return "closed"
+
+        async def never_starts(task_status: trio.TaskStatus[None]) -> None:
+            await trio.sleep_forever()
+
+        async def guest() -> None:
+            await handed[0].start(never_starts)
+
+        opener = world.host("a").start(opens)
+        await trio.sleep(0.5)
+        visitor = world.host("b").start(guest)
+        await trio.sleep(0.5)
+        visitor.kill()
+        return str((await opener.wait()).value)
+
+    outcome = simulate(main, kernel)
+    assert (outcome.unwrap(), outcome.now_ns) == ("closed", 2 * S)
+
+
+@both_kernels
 def test_a_killed_waiter_is_passed_over(kernel: str) -> None:
     """A lock, a channel and a condition shared with the living are not handed to the dead."""
 
