@@ -19,7 +19,6 @@ from collections.abc import Callable
 from datetime import datetime as datetime_by_name
 from pathlib import Path
 from time import monotonic as monotonic_by_name
-from time import sleep as sleep_by_name
 from typing import Any
 
 import pytest
