@@ -57,21 +57,28 @@ class UnitProcess:
         self._process = process
         self._token = token
         self._reaped = False
+        self._killing: trio.Event | None = None  # set when the kill under way has been carried out
 
     @property
     def stdin(self) -> trio.abc.SendStream:
+        """Its standard input. Breaks only once the process is known to have ended, see `stdout`."""
         assert self._process.stdin is not None
-        return self._process.stdin
+        return _Input(self._process.stdin, self._departure)
 
     @property
     def stdout(self) -> trio.abc.ReceiveStream:
+        """Its standard output. A dying process closes its streams before it is dead: the end of this one is given when
+        it has ended and a kill under way is over, so that whoever meets it finds `alive` to be false.
+        """
         assert self._process.stdout is not None, f"{self.name} was started without control: its output is in its log"
-        return self._process.stdout
+        return _Output(self._process.stdout, self._departure)
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended yet; a paused process is alive."""
-        return self._process.returncode is None
+        """Whether it has not ended yet. A paused process is alive, and so is one while `kill` is at work: a death is
+        seen by the killer before anybody could take it for one of its own accord.
+        """
+        return self._killing is not None or self._process.returncode is None
 
     @property
     def returncode(self) -> int | None:
@@ -87,10 +94,19 @@ class UnitProcess:
 
         Raises SimkitError: `worker-died` (it had ended by itself), `kill-missed` (it ended at this instant, but not of
         the signal), `kill-survived` (a member is still there). What it had written can still be read from `stdout`.
+        A kill while another is at work waits for that one.
         """
+        if self._killing is not None:
+            await self._killing.wait()
+            return
         self._signal(signal.SIGKILL)
-        with trio.CancelScope(shield=True):
-            await self._reap(killed=True)
+        self._killing = trio.Event()
+        try:
+            with trio.CancelScope(shield=True):
+                await self._reap(killed=True)
+        finally:
+            self._killing.set()
+            self._killing = None
         if self.returncode != -signal.SIGKILL:
             raise SimkitError(self.death("kill-missed"))
 
@@ -107,7 +123,7 @@ class UnitProcess:
     async def end(self) -> None:
         """Away with it, whatever state it is in: group killed, process reaped, streams closed. Shielded, repeatable."""
         with trio.CancelScope(shield=True):
-            killed = self.alive
+            killed = self.returncode is None
             if killed:
                 os.killpg(self.pid, signal.SIGKILL)
             await self._reap(killed=killed)
@@ -150,9 +166,16 @@ class UnitProcess:
             exit_code=ExitCode.TARGET,
         )
 
+    async def _departure(self) -> None:
+        """The streams have ended: wait until the process has too, unless it only closed them."""
+        with trio.move_on_after(_EXIT_S):
+            await self.wait()
+        if self._killing is not None:
+            await self._killing.wait()
+
     def _signal(self, number: signal.Signals) -> None:
-        # Asking `alive` reaps a dead process, so that here its number cannot have become somebody else's.
-        if not self.alive:
+        # Asking for its return code reaps a dead process, so that here its number cannot have become somebody else's.
+        if self.returncode is not None:
             raise SimkitError(self.death())
         os.killpg(self.pid, number)
 
@@ -173,7 +196,7 @@ class UnitProcess:
     async def _until(self, reached: Callable[[], bool], what: str) -> None:
         with trio.move_on_after(_SIGNAL_S):
             while not reached():
-                if not self.alive:
+                if self.returncode is not None:
                     raise SimkitError(self.death())
                 await trio.sleep(_POLL_S)
             return
@@ -208,6 +231,42 @@ class UnitProcess:
         )
 
 
+class _Input(trio.abc.SendStream):
+    """Standard input of a process; breaks after its end."""
+
+    def __init__(self, stream: trio.abc.SendStream, departure: Callable[[], Awaitable[None]]) -> None:
+        self._stream, self._departure = stream, departure
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        try:
+            await self._stream.send_all(data)
+        except trio.BrokenResourceError:
+            await self._departure()
+            raise
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Output(trio.abc.ReceiveStream):
+    """Standard output of a process; ends after its end."""
+
+    def __init__(self, stream: trio.abc.ReceiveStream, departure: Callable[[], Awaitable[None]]) -> None:
+        self._stream, self._departure = stream, departure
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        data = await self._stream.receive_some(max_bytes)
+        if not data:
+            await self._departure()
+        return data
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 class Processes:
     """Every process started here is gone when the block is left, however it is left."""
 
@@ -223,7 +282,7 @@ class Processes:
     ) -> None:
         with trio.CancelScope(shield=True):
             for unit in self._units:  # all are told before any is waited for
-                if unit.alive:
+                if unit.returncode is None:
                     os.killpg(unit.pid, signal.SIGKILL)
             failures = [failure for unit in self._units if (failure := await _end(unit))]
         if failures:

@@ -88,6 +88,52 @@ def test_a_kill_takes_the_whole_family_and_is_asserted(tmp_path: Path) -> None:
     assert using(tmp_path, talk) == (-signal.SIGKILL, [])
 
 
+def test_whoever_meets_the_end_of_a_killed_process_finds_its_killer_done(tmp_path: Path) -> None:
+    """Readers, writers and pollers never see a kill half done: not as a death of its own accord, not as a live process."""
+
+    async def talk(_: Processes, start: Callable[[str], Awaitable[UnitProcess]]) -> list[str]:
+        order: list[str] = []
+
+        async def read(unit: UnitProcess) -> None:
+            assert not await unit.stdout.receive_some()
+            order.append(f"ended, alive={unit.alive}")
+
+        async def poll(unit: UnitProcess) -> None:
+            while unit.alive:
+                await trio.lowlevel.checkpoint()
+            order.append("seen dead")
+
+        for _n in range(10):
+            unit = await start(SLEEPER)
+            await line(unit)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(read, unit)
+                nursery.start_soon(poll, unit)
+                await trio.lowlevel.checkpoint()
+                await unit.kill()
+                order.append("killed")
+            with pytest.raises(trio.BrokenResourceError):
+                await unit.stdin.send_all(b"x")
+        return order
+
+    order = using(tmp_path, talk)
+    assert [row for n, row in enumerate(order) if n % 3 == 0] == ["killed"] * 10
+    assert "ended, alive=True" not in order
+
+
+def test_two_kills_at_a_time_are_one(tmp_path: Path) -> None:
+    """Two calls of one worker may both be where it is to be killed; the second finds it dead, of the signal."""
+
+    async def talk(_: Processes, start: Callable[[str], Awaitable[UnitProcess]]) -> int | None:
+        unit = await start(SLEEPER)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(unit.kill)
+            nursery.start_soon(unit.kill)
+        return unit.returncode
+
+    assert using(tmp_path, talk) == -signal.SIGKILL
+
+
 def test_what_was_written_before_a_kill_can_still_be_read(tmp_path: Path) -> None:
     """An acknowledgement that left the process before its death is evidence, and is not thrown away with it."""
 
