@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import attrs
 
 from simkit._kernel import fallback, fingerprint, loop, sleeper
-from simkit._kernel.kernel import BoundMetError, Kernel
-from simkit._kernel.timers import Timer
+from simkit._kernel.kernel import Kernel
+from simkit._kernel.timers import BoundMetError, Timer
 from simkit.process import Process
 from simkit.strategy import Segment, Strategy, TaskView, segments
 from simkit.tape import Site, Tape
@@ -53,7 +53,7 @@ class Outcome(Generic[T]):
 
     value: T | None
     error: BaseException | None  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
-    bound: Literal["steps", "time"] | None  # the bound that was met: neither value nor error then
+    bound: Literal["steps", "time", "callbacks"] | None  # the bound that was met: neither value nor error then
     steps: int
     now_ns: int
     boundaries: Mapping[str, int]  # storage boundaries by host

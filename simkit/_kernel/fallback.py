@@ -14,7 +14,8 @@ from typing import Any
 from trio import TrioInternalError
 from trio._core._run import GLOBAL_RUN_CONTEXT, Task, unrolled_run
 
-from simkit._kernel.kernel import BoundMetError, Kernel
+from simkit._kernel.kernel import Kernel
+from simkit._kernel.timers import BoundMetError
 
 
 class StepQueue(list[Task]):

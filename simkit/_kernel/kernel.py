@@ -22,7 +22,7 @@ from simkit._kernel.grave import lay_to_rest
 from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.runner import VirtualClock, counter_of, make_runner
 from simkit._kernel.sleeper import serving
-from simkit._kernel.timers import Timer, Timers
+from simkit._kernel.timers import BoundMetError, Timer, Timers
 
 
 class Choice(Protocol):
@@ -36,10 +36,6 @@ class Choice(Protocol):
     def pick(self, runnable: list[Task], step: int) -> int:
         """Index into `runnable` of the task that takes step number `step` (from 0)."""
         ...
-
-
-class BoundMetError(BaseException):
-    """A limit of the run was met; `args[0]` names it. Never seen by user code."""
 
 
 @types.coroutine

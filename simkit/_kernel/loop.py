@@ -12,8 +12,9 @@ from outcome import Error, Outcome, Value
 from trio._core._run import CONTEXT_RUN_TB_FRAMES, GLOBAL_RUN_CONTEXT, Task
 from trio._core._traps import CancelShieldedCheckpoint, PermanentlyDetachCoroutineObject, WaitTaskRescheduled
 
-from simkit._kernel.kernel import BoundMetError, Kernel
+from simkit._kernel.kernel import Kernel
 from simkit._kernel.runner import DONE
+from simkit._kernel.timers import BoundMetError
 
 
 def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:  # one hot function, on purpose

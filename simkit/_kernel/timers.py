@@ -17,8 +17,14 @@ from trio.lowlevel import Abort
 #: Entries that will never fire are swept out once they are this many and more than half.
 STALE_MAX = 1024
 NS = 1_000_000_000
+#: Timers that may fire at one instant without a step between: callbacks that set each other for now would never end.
+CALLBACKS_MAX = 1_000_000
 #: What trio gives as the reason of an expired deadline.
 EXPIRED = CancelReason(source="deadline")
+
+
+class BoundMetError(BaseException):
+    """A limit of the run was met; `args[0]` names it. Never seen by user code."""
 
 
 def due_ns(deadline: float) -> int:
@@ -116,10 +122,12 @@ class Timers:
 
     def fire_due(self) -> bool:
         """Fire everything due by now, in order; say whether anything was."""
-        heap, now_ns, fired = self.heap, self.now_ns, False
+        heap, now_ns, fired, last = self.heap, self.now_ns, False, self.sequence + CALLBACKS_MAX
         GLOBAL_RUN_CONTEXT.__dict__.pop("task", None)  # what fires runs in no task
         while heap and heap[0][0] <= now_ns:
             entry = heappop(heap)
+            if entry[1] > last:
+                raise BoundMetError("callbacks")
             target = entry[2]
             kind = type(target)
             if kind is CancelScope:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from simkit._kernel import fingerprint, grave
+from simkit._kernel import fingerprint, grave, timers
 from simkit._kernel.deadlock import DeadlockError
 from simkit._kernel.timers import STALE_MAX, due_ns
 from simkit.errors import SimkitError
@@ -238,6 +238,24 @@ def test_the_bound_on_time(kernel: str) -> None:
 
     outcome = simulate(main, kernel, limits=Limits(time_ns=10 * S))
     assert (outcome.bound, outcome.now_ns) == ("time", 9 * S)
+
+
+@both_kernels
+def test_the_bound_on_callbacks(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks that set each other for now, for ever, take no step and move no clock: that ends too."""
+    monkeypatch.setattr(timers, "CALLBACKS_MAX", 1000)
+    called: list[int] = []
+
+    async def main(world: World) -> None:
+        def again() -> None:
+            called.append(world.now_ns)
+            world.call_later(0, again)
+
+        world.call_later(S, again)
+        await trio.sleep(2)
+
+    outcome = simulate(main, kernel)
+    assert (outcome.bound, outcome.now_ns, len(called)) == ("callbacks", S, 1001)
 
 
 @both_kernels
