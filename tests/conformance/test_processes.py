@@ -288,6 +288,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     """A kit interrupted from the terminal takes its processes with it."""
     with subprocess.Popen(
