@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: A target that dies by itself more often than this in one run cannot be judged.
 EXITS_MAX = 3
+#: How long a worker that closed its channel may take to be dead.
+EXIT_NS = 2_000_000_000
 
 
 @attrs.frozen
@@ -86,6 +88,7 @@ class _Driver:
         self.outside = Outside(nonce=world.nonce, recorder=self.recorder, now_ns=world.now_ns)
         self.units: dict[str, Unit] = {}
         self.others: list[Unit] = []  # stale workers, paused or let go
+        self.doomed: set[int] = set()  # incarnations the kit has begun to kill
         self.launched = self.exits = self.loose = 0
         self.started = self.quiet = self.ack_lost = False
         self.disturbed_ns = self.started_ns = 0
@@ -276,10 +279,19 @@ class _Driver:
         assert unit.control is not None
         try:
             return await unit.control.ask(verb, self.bounds.ask_ns, **fields)
-        except SimkitError:
-            if unit.alive and unit not in self.others:
-                raise
-            return None
+        except SimkitError as error:
+            if unit in self.others or await self._is_gone(unit, error):
+                return None
+            raise
+
+    async def _is_gone(self, unit: Unit, error: SimkitError) -> bool:
+        """Did the question fail because the worker died over it? Its end of the channel closes a moment before it is dead."""
+        if error.problem.code != "adapter-gone":
+            return not unit.alive
+        until_ns = self.world.now_ns() + EXIT_NS
+        while unit.alive and unit.incarnation not in self.doomed and self.world.now_ns() < until_ns:
+            await self.world.sleep_ns(self.bounds.poll_ns)
+        return not unit.alive or unit.incarnation in self.doomed
 
     def _record(self, number: int, answer: Answer | None) -> None:
         if answer is None:
@@ -371,6 +383,7 @@ class _Driver:
         unit = self._target(one, caller)
         if unit is None or not unit.alive:
             return None
+        self.doomed.add(unit.incarnation)
         await unit.kill(power=one.action == "power")
         self.recorder.add(
             Died(self.world.now_ns(), unit.incarnation, unit.name, "power" if one.action == "power" else "killed")

@@ -74,26 +74,26 @@ async def _run_all(
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> None:
-    at_a_time = trio.CapacityLimiter(jobs or RUNS_PER_CORE * (os.cpu_count() or 1))
+    upcoming = iter(scenarios)
     done = 0
 
-    async def one(seed: int | None, scenario: Scenario) -> None:
+    async def work() -> None:
         nonlocal done
-        async with at_a_time:
+        for seed, scenario in upcoming:
             if stopping() or len(docket.troubles) > TROUBLES_MAX:
                 return
             docket.add(await _judged(target, python, seed, scenario))
-        done += 1
-        emit(Progress(done, len(scenarios), scenario.name))
+            done += 1
+            emit(Progress(done, len(scenarios), scenario.name))
+            if docket.troubles and done == 1:
+                raise SimkitError(docket.troubles[0])
+            if done == 1:
+                return  # the first one goes alone
 
-    if not scenarios:
-        return
-    await one(*scenarios[0])
-    if docket.troubles:
-        raise SimkitError(docket.troubles[0])
+    await work()
     async with trio.open_nursery() as nursery:
-        for seed, scenario in scenarios[1:]:
-            nursery.start_soon(one, seed, scenario)
+        for _ in range(jobs or RUNS_PER_CORE * (os.cpu_count() or 1)):
+            nursery.start_soon(work)
 
 
 async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
