@@ -29,6 +29,7 @@ from reference_runtime.worker import SLOTS, Worker
 ADDRESS = "127.0.0.1:7411"
 ENDS = ("done", "failed", "cancelled", "blocked")
 WATCH_S = 0.05
+PATIENCE_NS = 10 * NS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,38 +92,42 @@ async def worker(options: argparse.Namespace) -> None:
         await one.run()
 
 
-async def submit(options: argparse.Namespace) -> int | None:
+async def submit(options: argparse.Namespace) -> int:
     """Have a task done; with --wait, see it to its end."""
-    client = _client(options)
-    receipt = await client.submit(options.task, _json(options.plan))
-    if not options.wait:
-        _say({"task": receipt.task, "attempt": receipt.attempt})
-        return None
-    while (standing := await client.status(options.task))["state"] not in ENDS:  # noqa: ASYNC110 - over a network
-        await trio.sleep(WATCH_S)
-    _say(standing)
-    return 0 if standing["state"] == "done" else 1
+    async with _client(options) as client:
+        receipt = await client.submit(options.task, _json(options.plan))
+        if not options.wait:
+            _say({"task": receipt.task, "attempt": receipt.attempt})
+            return 0
+        while (standing := await client.status(options.task))["state"] not in ENDS:  # noqa: ASYNC110 - over a network
+            await trio.sleep(WATCH_S)
+        _say(standing)
+        return 0 if standing["state"] == "done" else 1
 
 
 async def status(options: argparse.Namespace) -> None:
     """Show how a task stands."""
-    _say(await _client(options).status(options.task))
+    async with _client(options) as client:
+        _say(await client.status(options.task))
 
 
 async def send_signal(options: argparse.Namespace) -> None:
     """Tell a task something, once per id."""
-    _say(await _client(options).signal(options.task, options.id or options.name, options.name, options.payload))
+    async with _client(options) as client:
+        _say(await client.signal(options.task, options.id or options.name, options.name, options.payload))
 
 
 async def events(options: argparse.Namespace) -> None:
     """Show what was tried, received and refused for a task."""
-    _say(await _client(options).journal(options.task))
+    async with _client(options) as client:
+        _say(await client.journal(options.task))
 
 
 async def doctor(options: argparse.Namespace) -> None:
     """Check a store nobody serves, or that a server answers."""
     if options.store is None:
-        _say({"server": "{}:{}".format(*options.server), **await _client(options).call("ping", {})})
+        async with _client(options) as client:
+            _say({"server": "{}:{}".format(*options.server), **await client.call("ping", {})})
         return
     if not await trio.Path(options.store).exists():
         raise Refusal("store-missing", f"{options.store} does not exist")
@@ -196,7 +201,7 @@ def _object(text: str) -> Any:
 
 
 def _client(options: argparse.Namespace) -> Client:
-    return Client(*options.server, patience=Patience(total_ns=10 * NS))
+    return Client(*options.server, patience=Patience(total_ns=PATIENCE_NS))
 
 
 def _json(path: str) -> Any:

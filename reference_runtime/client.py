@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import attrs
 import trio
@@ -35,7 +35,10 @@ class Patience:
 
 
 class Client:
-    """A handle on the server at `host:port`; connections are made when needed and kept while they work."""
+    """A handle on the server at `host:port`; connections are made when needed and kept while they work.
+
+    As a context manager it closes at the end what it kept.
+    """
 
     def __init__(
         self, host: str, port: int, *, patience: Patience | None = None, rng: random.Random | None = None
@@ -106,7 +109,11 @@ class Client:
             return True
         return False
 
-    async def close(self) -> None:
-        """Let go of the idle connections."""
-        while self._idle:
-            await trio.aclose_forcefully(self._idle.pop().stream)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let go of the idle connections; closing one forcefully does not wait."""
+        with trio.CancelScope(shield=True):
+            while self._idle:
+                await trio.aclose_forcefully(self._idle.pop().stream)

@@ -34,7 +34,7 @@ class Outcome:
 
 
 class Worker:
-    """One activation; `run` until cancelled. Holds at most `slots` leases."""
+    """One activation; `run` until cancelled. Holds at most `slots` leases, and the client as its own."""
 
     def __init__(self, client: Client, tools: Tools, *, name: str = "worker", slots: int = SLOTS) -> None:
         self.client = client
@@ -47,9 +47,9 @@ class Worker:
         self._handed_back = trio.Event()
 
     async def run(self) -> None:
-        welcome = await self.client.call("hello", {"name": self.name}, FOR_EVER)
-        self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
-        async with trio.open_nursery() as nursery:
+        async with self.client, trio.open_nursery() as nursery:
+            welcome = await self.client.call("hello", {"name": self.name}, FOR_EVER)
+            self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
             nursery.start_soon(self._keep_leases)
             while True:
                 for grant in await self._claim():

@@ -1,0 +1,73 @@
+"""The command line: its help is what it was, and what goes wrong is told with an exit code of its own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reference_runtime.__main__ import main
+from reference_runtime.schema import SCHEMA_VERSION
+from tests.runtime_rig import call, plan
+
+COMMANDS = ["serve", "worker", "submit", "status", "signal", "events", "doctor"]
+
+
+@pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
+def test_help(command, capsys, snapshot, monkeypatch):
+    """The wording of every help page is held."""
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as left:
+        main([*command, "--help"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == snapshot
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["doctor", "--store", "nowhere.db"], "store-missing: nowhere.db does not exist"),
+        (["serve", "--store", "no/folder/s.db"], "store-missing"),
+        (["worker", "--services", "ftp://x"], "expected http://host:port"),
+        (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
+    ],
+)
+def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypatch):
+    """What cannot be is said on standard error, with nothing on standard output."""
+    monkeypatch.chdir(tmp_path)
+    assert main(argv) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "argv", [["status"], ["status", "t", "--server", "here"], ["signal", "t", "go", "--payload", "[1]"], ["fly"]]
+)
+def test_usage_is_exit_2(argv, capsys):
+    """A command line that cannot be read is a usage error."""
+    with pytest.raises(SystemExit) as left:
+        main(argv)
+    assert left.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there_is_exit_3(capsys, monkeypatch):
+    """Nobody answering is told apart from a refusal, with a hint."""
+    monkeypatch.setattr("reference_runtime.__main__.PATIENCE_NS", 10_000_000)
+    assert main(["status", "t", "--server", "127.0.0.1:1"]) == 3
+    assert "python -m reference_runtime serve" in capsys.readouterr().err
+
+
+def test_doctor_reads_a_store(tmp_path, capsys):
+    """Settings and integrity of a store that nobody serves."""
+    from reference_runtime import Store
+
+    path = str(tmp_path / "s.db")
+    store = Store.open(path)
+    store.submit("t", plan(call("a")))
+    store.close()
+    assert main(["doctor", "--store", path]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["schema"], said["integrity"], said["journal_mode"]) == (SCHEMA_VERSION, "ok", "wal")

@@ -1,0 +1,165 @@
+"""Tools: what an answer means, and both wires against servers that misbehave."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from reference_runtime.rpc import Lines
+from reference_runtime.tools import Busy, Rejected, Request, Unknown, Unsent, connect, interpret
+from tests.runtime_rig import MS
+
+REQUEST = Request("ledger", "t", "a", "t.1:a", {"x": 1}, {"z": "n"}, ("ok",))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "saved", "meaning"),
+    [
+        (200, {}, False, Unknown),
+        (200, None, False, Unknown),
+        (400, {}, False, Rejected),
+        (404, {}, False, Rejected),
+        (408, {}, False, Unknown),
+        (409, {}, False, Busy),
+        (422, {}, False, Rejected),
+        (429, {}, False, Busy),
+        (500, {}, False, Unknown),
+        (503, {}, False, Unknown),
+        (503, {}, True, Rejected),
+        (302, {}, False, Unknown),
+    ],
+)
+def test_what_an_answer_means(status, body, saved, meaning):
+    """Definite, busy and unknown are told apart; only a saved 5xx is final; no nonce is no answer."""
+    with pytest.raises(meaning):
+        interpret(status, body, saved=saved)
+
+
+def test_an_address_is_checked():
+    """Another scheme or half an address is refused with what was expected."""
+    for address in ("ftp://h:1", "http://h", "h:1", ""):
+        with pytest.raises(ValueError, match="expected http://host:port"):
+            connect(address)
+
+
+Handler = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+def _ask(scheme: str, handler: Handler, *, lookup: bool = False, timeout_ns: int = 5000 * MS) -> Any:
+    """What one request to a server with this connection handler comes to."""
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            (listener,) = await nursery.start(functools.partial(trio.serve_tcp, host="127.0.0.1"), handler, 0)
+            tools = connect(f"{scheme}://127.0.0.1:{listener.socket.getsockname()[1]}", timeout_ns=timeout_ns)
+            try:
+                return await (tools.lookup(REQUEST) if lookup else tools.call(REQUEST))
+            except Exception as error:  # noqa: BLE001 - handed to the test
+                return error
+            finally:
+                nursery.cancel_scope.cancel()
+
+    return trio.run(main)
+
+
+def _http(answer: bytes, seen: list[bytes]) -> Handler:
+    async def handler(stream: trio.SocketStream) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head or (b'"script"' not in head and head.startswith(b"POST")):
+            head += await stream.receive_some()
+        seen.append(head)
+        await stream.send_all(answer)
+        await stream.aclose()
+
+    return handler
+
+
+def _line(answer: bytes, seen: list[bytes]) -> Handler:
+    async def handler(stream: trio.SocketStream) -> None:
+        seen.append(await Lines(stream).receive() or b"")
+        await stream.send_all(answer)
+        await stream.aclose()
+
+    return handler
+
+
+def test_http_says_everything_once():
+    """The request line, the key as a header and the body are as published; the answer's JSON comes back."""
+    seen: list[bytes] = []
+    answer = _ask("http", _http(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"nonce": "n"}', seen))
+    head, _, body = seen[0].partition(b"\r\n\r\n")
+    assert answer == {"nonce": "n"}
+    assert head.startswith(b"POST /ledger HTTP/1.1\r\n")
+    assert b"Idempotency-Key: t.1:a" in head
+    assert json.loads(body) == {"run": "t", "op": "a", "params": {"x": 1}, "carries": {"z": "n"}, "script": ["ok"]}
+
+
+def test_http_looks_up_by_reference():
+    """A look-up is a GET by the caller's own reference; 404 means that there is no effect."""
+    seen: list[bytes] = []
+    assert _ask("http", _http(b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n{}", seen), lookup=True) is None
+    assert seen[0].startswith(b"GET /ledger?reference=t%3Aa HTTP/1.1\r\n")
+
+
+def test_lines_say_everything_once():
+    """One line with all fields there, one line back."""
+    seen: list[bytes] = []
+    assert _ask("lines", _line(b'{"status": 200, "body": {"nonce": "n"}, "replayed": false}\n', seen)) == {"nonce": "n"}
+    fields = {"service", "run", "op", "key", "params", "carries", "script", "lookup"}
+    assert set(json.loads(seen[0])) == fields
+
+
+def test_lines_look_up():
+    """The same line with `lookup` asks what became of it; 404 means nothing did."""
+    seen: list[bytes] = []
+    assert _ask("lines", _line(b'{"status": 404, "body": {}}\n', seen), lookup=True) is None
+    assert json.loads(seen[0])["lookup"] is True
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [
+        ("http", b""),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{"),
+        ("http", b"nonsense\r\n\r\n"),
+        ("lines", b""),
+        ("lines", b'{"status": 200, "bo'),
+        ("lines", b"[]\n"),
+    ],
+)
+def test_half_an_answer_is_an_unknown_outcome(scheme, answer):
+    """Closed, cut off or garbled: the request left, so nothing is known."""
+    seen: list[bytes] = []
+    handler = (_http if scheme == "http" else _line)(answer, seen)
+    assert isinstance(_ask(scheme, handler), Unknown)
+    assert seen
+
+
+@pytest.mark.parametrize("scheme", ["http", "lines"])
+def test_no_answer_in_time_is_an_unknown_outcome(scheme):
+    """A receiver that takes the request and says nothing leaves the outcome unknown after the timeout."""
+
+    async def handler(stream):
+        await trio.sleep_forever()
+
+    assert isinstance(_ask(scheme, handler, timeout_ns=20 * MS), Unknown)
+
+
+@pytest.mark.parametrize("scheme", ["http", "lines"])
+def test_a_receiver_that_is_not_there_got_nothing(scheme):
+    """A refused connection is Unsent: not a byte left."""
+
+    async def main():
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        await listener.aclose()
+        with pytest.raises(Unsent):
+            await connect(f"{scheme}://127.0.0.1:{port}").call(REQUEST)
+
+    trio.run(main)
