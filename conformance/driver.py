@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import attrs
+import networkx as nx
 import trio
 
 from conformance.injector import Injector
@@ -235,13 +236,23 @@ class _Driver:
 
     async def _after_start(self) -> None:
         for wait in self.plan.waits():
-            for one in self.injector.at("ack", verb="start", op=wait.id):
-                self.recorder.add(Fired(self.world.now_ns(), one.label))
-                await self._signal(wait)
+            if not self._calls_before(wait):
+                await self._signal_early(wait)
         for one in self.injector.at("ack", verb="start"):
             await self._strike(one)
 
+    def _calls_before(self, wait: Wait) -> set[str]:
+        return {op for op in nx.ancestors(self.dependencies, wait.id) if isinstance(self.plan.leaf(op), Call)}
+
+    async def _signal_early(self, wait: Wait) -> None:
+        for one in self.injector.at("ack", verb="start", op=wait.id):
+            self.recorder.add(Fired(self.world.now_ns(), one.label))
+            await self._signal(wait)
+
     async def _repeat_start(self) -> None:
+        """Ask start again, as a client that was not sure; of the next worker when there is none right now."""
+        while self._worker_name not in self.units:
+            await self.world.sleep_ns(self.bounds.poll_ns)
         number = self.recorder.ask("start", self.run, self._worker().incarnation, id=self.run)
         self._record(number, await self._ask("start", run=self.run, plan=self.plan.to_json(), key=self.run))
 
@@ -301,8 +312,12 @@ class _Driver:
 
     # -- units -------------------------------------------------------------------------------------------------------
 
+    @property
+    def _worker_name(self) -> str:
+        return self.subject.units[-1]
+
     def _worker(self) -> Unit:
-        return self.units[self.subject.units[-1]]
+        return self.units[self._worker_name]
 
     async def _ensure_up(self) -> None:
         """Restart whatever is down, in launch order; ask the target to resume where that is the caller's part."""
@@ -318,7 +333,7 @@ class _Driver:
             self._disturb()
             if unit is not None:
                 self.injector.target_is_back()
-            if name == self.subject.units[-1] and self.started and self.subject.resumes_on_request:
+            if name == self._worker_name and self.started and self.subject.resumes_on_request:
                 await self._resume()
 
     async def _resume(self) -> None:
@@ -359,6 +374,10 @@ class _Driver:
         self._look()
         fault: Fault | None = None
         caller = self.callers[call][1]
+        for wait in self.plan.waits():
+            if request.op in self._calls_before(wait):
+                # The call is held meanwhile, so that the wait that needs its answer cannot have begun.
+                await self._signal_early(wait)
         for one in self.injector.at_barrier(request.op, nth, barrier):
             fault = await self._strike(one, caller) or fault
         return fault
@@ -392,7 +411,7 @@ class _Driver:
 
     def _target(self, one: Interruption, caller: int | None) -> Unit | None:
         """The unit to strike: the caller itself where a worker is meant and one is known, else the named unit."""
-        if one.site.unit == self.subject.units[-1] and caller is not None:
+        if one.site.unit == self._worker_name and caller is not None:
             everyone = [*self.units.values(), *self.others]
             return next((unit for unit in everyone if unit.incarnation == caller), None)
         return self.units.get(one.site.unit)

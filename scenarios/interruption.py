@@ -32,7 +32,7 @@ Action = Literal[
     "pause",  # stop the worker, start a second one, continue the first after `ns`
     "lose-ack",  # the kit throws the answer away and asks again
     "repeat",  # the kit asks the same thing again, same ids
-    "early",  # the kit sends op's signal before the wait begins
+    "early",  # op's signal is sent and answered while a call before its wait is held
 ]
 Where = Literal["barrier", "ack", "asking", "waiting", "end", "boundary", "time"]
 Barrier = Literal["received", "applied", "replied"]
