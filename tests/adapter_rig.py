@@ -9,11 +9,10 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ DEADLINE_S = 30
 class Services:
     """Hosted services in a thread: what each operation applied, in order, and a hook at every barrier.
 
-    `hook(op, nth, barrier)` may kill the worker; then nothing is sent. It may return a status to answer instead.
+    `hook(op, nth, barrier)` may return a status to answer with instead, -1 to close without an answer (it has killed the
+    worker), or -2 to keep the connection open and never answer.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,10 @@ class Services:
                 self._answer(*(200, saved) if saved else (404, {"error": "missing"}))
 
             def _answer(self, status, body):
-                if status is None:
+                if status == -2:
+                    self.rfile.read(1)  # until the caller gives up
+                if status < 0:
+                    self.close_connection = True
                     return
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     self.send_response(status)
@@ -72,13 +75,13 @@ class Services:
 
         return Handler
 
-    def execute(self, body: dict, key: str | None) -> tuple[int | None, dict]:
+    def execute(self, body: dict, key: str | None) -> tuple[int, dict]:
         op = body["op"]
         with self.lock:
             self.requests.append((op, key))
             nth = sum(1 for name, _ in self.requests if name == op)
         if status := self.hook(op, nth, "received"):
-            return (None if status < 0 else status), {"error": "scripted"}
+            return status, {"error": "scripted"}
         with self.lock:
             answer = self.saved.get(key) if key else None
             if answer is None:
@@ -86,7 +89,7 @@ class Services:
                 self.applied.append((op, body["carries"]))
                 self.saved[key or f"{body['run']}:{op}"] = answer
         if status := self.hook(op, nth, "applied"):
-            return (None if status < 0 else status), {"error": "scripted"}
+            return status, {"error": "scripted"}
         return 200, answer
 
     def count(self, op: str) -> int:
@@ -96,8 +99,18 @@ class Services:
 class Worker:
     """One adapter process at a time, on one state folder."""
 
-    def __init__(self, command: list[str], folder: Path, state: Path, services: Services, **env: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        state: Path,
+        services: Services,
+        env: Mapping[str, str],
+        *,
+        resumes: bool = False,
+    ) -> None:
         self.command, self.folder, self.state, self.services, self.env = command, folder, state, services, env
+        self.resumes = resumes
         self.process: subprocess.Popen | None = None
         self.boot_s = 0.0
         self.start()
@@ -149,33 +162,61 @@ class Worker:
     def status(self, run: str = "r1") -> dict:
         return self.ask("status", run=run)["ok"]
 
-    def until(self, *states: str, run: str = "r1", on: str | None = None) -> dict:
-        """Poll until the run is in one of `states` (waiting on `on`, when given)."""
-        end = time.monotonic() + DEADLINE_S
-        while time.monotonic() < end:
-            status = self.status(run)
-            if status["state"] in states and (on is None or status["on"] == on):
-                return status
-            time.sleep(0.01)
-        raise AssertionError(
-            f"{run} is still {status}; wanted {states}; log: {Path(self.log.name).read_text()[-3000:]}"
-        )
-
-    def kill(self) -> None:
-        """SIGKILL to the whole group, reaped."""
+    def strike(self) -> None:
+        """SIGKILL to the whole group, as from outside; `again` cleans up."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def kill(self) -> None:
+        self.strike()
         self.reader.join()
-        self.process.stdin.close() if not self.process.stdin.closed else None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.stdout.close()
         self.log.close()
 
-    def again(self, *, resume: bool, run: str = "r1") -> None:
+    def again(self) -> None:
+        """A new process on the old folder, asked to resume where that is the caller's part."""
         self.kill()
         self.start()
-        if resume:
-            assert "ok" in self.ask("resume", run=run)
+        if self.resumes:
+            assert "ok" in self.ask("resume", run="r1")
+
+    # -- a client that never gives up --------------------------------------------------------------------------------
+
+    def begin(self, plan: dict) -> None:
+        """Ask start until it is acknowledged."""
+        while True:
+            try:
+                assert "ok" in self.ask("start", run="r1", plan=plan, key="r1")
+            except EOFError:
+                self.kill()
+                self.start()
+            else:
+                return
+
+    def send(self, wait: str, name: str) -> dict:
+        return self.ask("signal", run="r1", name=name, payload={"nonce": f"signal-{wait}"}, id=f"r1:{wait}")
+
+    def finish(self, signals: Iterable[tuple[str, str]] = ()) -> dict:
+        """Watch the run to its end, restarting what dies, sending each (wait, signal) when the run waits for it."""
+        left, end = list(signals), time.monotonic() + DEADLINE_S
+        status: dict = {}
+        while time.monotonic() < end:
+            try:
+                status = self.status()
+                if status["state"] in {"done", "failed"}:
+                    return status
+                for wait, name in left:
+                    if status["state"] == "waiting" and status["on"] == name:
+                        if "ok" in self.send(wait, name):
+                            left.remove((wait, name))
+                        break
+            except EOFError:
+                self.again()
+            time.sleep(0.01)
+        raise AssertionError(f"no end: {status}; signals left: {left}; log: {Path(self.log.name).read_text()[-3000:]}")
 
 
 def call(id: str, service: str = "ledger", carries: tuple[str, ...] = (), **params: Any) -> dict:
@@ -213,5 +254,4 @@ FULL = plan(
     ),
     call("z", carries=("c", "w2")),
 )
-
-PYTHON = sys.executable
+FULL_SIGNALS = (("w1", "go"), ("w2", "approve"))
