@@ -27,6 +27,7 @@ _MANAGERS = (
 #: Followed only when reached from an exit stack.
 _STACKS = (collections.deque, tuple)
 _AWAITABLES = {"async_generator_asend", "async_generator_athrow", "coroutine_wrapper", "anext_awaitable"}
+_kinds: dict[type, str] = {}
 _VISITS_MAX = 100_000
 _WORD_BYTES = ctypes.sizeof(ctypes.c_size_t)
 _FINALIZED = 1
@@ -45,7 +46,7 @@ def lay_to_rest(dead: Iterable[object]) -> None:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if isinstance(one, _FRAMES) and not gc.is_finalized(one):
+        if type(one) in _FRAMES and not gc.is_finalized(one):
             _mark(one)
         todo.extend(_reachable(one))
     _kept_for_ever.extend(todo)
@@ -53,17 +54,23 @@ def lay_to_rest(dead: Iterable[object]) -> None:
 
 def _reachable(one: object) -> list[object]:
     """What `one` keeps and nobody else does, as far as that is plain."""
-    if isinstance(one, (*_FRAMES, types.MethodType)) or type(one).__name__ in _AWAITABLES:
-        return [found for found in gc.get_referents(one) if _leads_on(found)]
-    if isinstance(one, _MANAGERS):
-        return [found for found in vars(one).values() if _leads_on(found) or isinstance(found, _STACKS)]
+    kind = _kind(type(one))
+    if kind == "frame":
+        return [found for found in gc.get_referents(one) if _kind(type(found))]
+    if kind == "manager":
+        return [found for found in vars(one).values() if _kind(type(found)) or type(found) in _STACKS]
     if isinstance(one, _STACKS):
-        return [found for found in one if _leads_on(found) or isinstance(found, _STACKS)]
+        return [found for found in one if _kind(type(found)) or type(found) in _STACKS]
     return []
 
 
-def _leads_on(found: object) -> bool:
-    return isinstance(found, (*_FRAMES, types.MethodType, *_MANAGERS)) or type(found).__name__ in _AWAITABLES
+def _kind(kind: type) -> str:
+    """How instances of `kind` are followed; not at all when empty. By type, as this is asked of all that the dead hold."""
+    known = _kinds.get(kind)
+    if known is None:
+        frame = kind in _FRAMES or kind is types.MethodType or kind.__name__ in _AWAITABLES
+        known = _kinds[kind] = "frame" if frame else "manager" if issubclass(kind, _MANAGERS) else ""
+    return known
 
 
 def _mark(one: object) -> None:

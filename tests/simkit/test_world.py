@@ -26,7 +26,7 @@ def simulate(main: Callable[[World], Awaitable[Any]], seed: int = 1, **options: 
 async def keeper(path: str, rows: int) -> list[int]:
     """Open a database, tell what it holds, add some."""
     db = apsw.Connection(path)
-    db.execute("pragma locking_mode=exclusive; pragma journal_mode=wal; pragma synchronous=full")
+    db.execute("pragma locking_mode=exclusive; pragma journal_mode=wal; pragma synchronous=full").fetchall()
     db.execute("create table if not exists t (n integer)")
     found = [row[0] for row in db.execute("select n from t order by n")]
     for number in range(len(found), len(found) + rows):
