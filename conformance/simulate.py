@@ -147,9 +147,7 @@ def _simulate(
 ) -> Simulated:
     manifest = target.manifest
     module = load_module(target.folder / "adapter.py")
-    subject = attrs.evolve(
-        (subject := subject_of(manifest)), bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS)
-    )
+    subject = attrs.evolve((subject := subject_of(manifest)), bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
     environment = {
         **manifest.configurations[target.configuration].env,
         "SIMKIT_CONFIGURATION": target.configuration,

@@ -15,6 +15,7 @@ from scenarios.history import Declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from conformance.control import ControlChannel
     from simkit.services import Gate, Outside

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 
 from conformance.events import RunFinished, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
+from scenarios.history import History
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import CURRENT, REQUIREMENT_SETS
 from scenarios.rules import Tally, decide, tally
 from scenarios.verdict import Finding
+from simkit.case import Case
+from simkit.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from conformance.events import Emit
     from conformance.store import Store
     from conformance.targets import Target
-    from scenarios.history import History
     from scenarios.verdict import Outcome, Verdict, Violation
-    from simkit.case import Case
-    from simkit.errors import Problem
 
 #: Cases kept of one kind of violation (obligation and anomaly); a mutant fails in hundreds of seeds alike.
 CASES_MAX = 3

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from conformance import targets
 from conformance.campaign import real
 from conformance.campaign.docket import Docket
-from conformance.campaign.judging import judge_real, judge_simulated
+from conformance.campaign.judging import judge_simulated
 from conformance.events import CampaignBegan, Replayed
 from conformance.failure import Origin
 from conformance.simulate import scenario_from_json, simulate_again

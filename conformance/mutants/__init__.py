@@ -59,7 +59,7 @@ def mutant(name: str, obligation: str) -> Callable[[Callable[[Patch], None]], Ca
 
 def all_mutants() -> Mapping[str, Mutant]:
     """Every mutant by name."""
-    from conformance.mutants import catalogue  # noqa: F401 - fills the registry; imports the runtime, so only on use
+    import conformance.mutants.catalogue  # noqa: F401 - fills the registry; imports the runtime, so only on use
 
     return _REGISTRY
 

@@ -50,7 +50,7 @@ def show_before_commit(patch: Patch) -> None:
     """A status shows a result as accepted while its acceptance is still to be committed."""
     shown: dict[str, dict[str, str]] = {}
 
-    async def settle(self: Server, grant: Json, report: str, answer: Json, detail: str) -> Json:
+    async def settle(self: Server, grant: Json, report: Report, answer: Json, detail: str) -> Json:
         if report == "succeeded" and "nonce" in answer:
             shown.setdefault(grant["attempt"], {})[grant["operation"]] = answer["nonce"]
             await trio.sleep(LATER_S)
@@ -230,7 +230,7 @@ def intent_after_call(patch: Patch) -> None:
                 ):
                     return self._reject(grant, "dispatch", "")
                 self._record_intent(op, grant.generation)
-                raise LaterError(self._ticket(self._operation(op.attempt, op.id)))
+                raise LaterError(self._ticket(self._operation(op.attempt, op.id)))  # noqa: TRY301 - rolls the transaction back
         except LaterError as later:
             return later.args[0]
 

@@ -14,13 +14,13 @@ import attrs
 import trio
 
 from conformance.control import ControlChannel
+from simkit.process import Process
 from simkit.services.lines import serve_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from simkit.errors import Problem
-    from simkit.process import Process
     from simkit.services import Gate, Outside
     from simkit.world import Host, World
 
