@@ -120,6 +120,21 @@ def test_a_wrong_example_is_noticed(block: str, tmp_path: Path) -> None:
         list(evaluate(document))
 
 
+@pytest.mark.slow
+@pytest.mark.repository
+def test_the_adapter_of_the_contract_page_is_certified(tmp_path: Path) -> None:
+    """The manifest and the program that the contract page shows make an adapter that keeps all it claims."""
+    page = (ROOT / "docs/contract.md").read_text(encoding="utf-8")
+    blocks = {"adapter.toml": r"```toml\n(protocol.*?)```", "adapter.py": r"```python\n(import json.*?)```"}
+    for name, pattern in blocks.items():
+        (tmp_path / name).write_text(re.findall(pattern, page, re.DOTALL)[0], encoding="utf-8")
+    simkit = Path(sys.executable).with_name("simkit")
+    command = [simkit, "certify", "adapter.toml", "--format", "plain", "--store", "store"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all 3 claimed obligations judged, 3 held" in done.stdout
+
+
 @pytest.mark.repository
 def test_documents_have_examples() -> None:
     """The documents hold examples at all, so that a parser which finds none is noticed."""
