@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 State = Literal["planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved"]
-Move = Literal["dispatch", "accept", "refuse", "lose", "look_up", "find", "give_up", "release"]
+Move = Literal["dispatch", "accept", "refuse", "lose", "look_up", "find", "miss", "give_up", "release"]
 Kind = Literal["call", "wait", "sleep"]
 Semantics = Literal["read", "keyed", "lookup", "blind"]
 Condition = Literal["runnable", "running", "waiting", "terminal"]
@@ -37,7 +37,8 @@ TRANSITIONS: Mapping[tuple[State, Move], State] = {
     ("dispatched", "lose"): "unknown",  # it may have happened; nobody here knows
     ("unknown", "dispatch"): "dispatched",  # the same request again, where the receiver's contract allows it
     ("unknown", "look_up"): "unknown",  # asking changes nothing
-    ("unknown", "lose"): "unknown",  # the question itself went unanswered, or found nothing
+    ("unknown", "lose"): "unknown",  # the question itself went unanswered
+    ("unknown", "miss"): "unknown",  # the receiver knows of no effect: what was asked for may be asked for again
     ("unknown", "find"): "reconciled",  # the receiver knows the effect
     ("unknown", "give_up"): "unresolved",  # stays visible, with its owner, for somebody to settle
 }
@@ -51,7 +52,7 @@ MOVES: Mapping[Report, Move] = {
     "unknown": "lose",
     "busy": "lose",
     "unsent": "lose",
-    "missing": "lose",
+    "missing": "miss",
 }
 
 #: An outcome nobody knows: repeat what may be repeated, look up what can be, and leave the rest alone.

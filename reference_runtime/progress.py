@@ -74,7 +74,7 @@ class Progress(Rows):
         return "succeeded" if tally.accepted == tally.total else "unresolved"
 
     def _conclude(self, attempt: str) -> None:
-        """Bring condition and outcome in line with the operations; every change is a new version of the task."""
+        """Bring condition and outcome in line with the operations."""
         tally = self.tally(attempt)
         outcome = self.outcome(tally)
         moving = "running" if tally.leased else "runnable" if tally.runnable else "waiting"
@@ -83,6 +83,10 @@ class Progress(Rows):
             "UPDATE attempt SET condition = ?, outcome = ?, reason = ? WHERE id = ?",
             ("terminal" if outcome else moving, outcome, reason, attempt),
         )
+        self._touch(attempt)
+
+    def _touch(self, attempt: str) -> None:
+        """Make a new version of the task: something that its status shows has changed."""
         self.db.execute(
             "UPDATE task SET version = version + 1 WHERE id = (SELECT task FROM attempt WHERE id = ?)", (attempt,)
         )

@@ -181,7 +181,7 @@ class Store(Progress):
             " WHERE generation = ?",
             (generation, op.attempt, op.id, action, key, digest(request), time.time_ns(), generation),
         )
-        self._conclude(op.attempt)
+        self._touch(op.attempt)
 
     def request_for(self, op: Operation) -> str:
         """What the operation's request says, as JSON; fixed when first recorded, so that every repeat says the same."""

@@ -398,3 +398,13 @@ def test_versions_only_grow(store):
     store.signal("t", "1", "go", {"nonce": "n"})
     versions.append(views.status(store, "t")["version"])
     assert versions == sorted(set(versions))
+
+
+@pytest.mark.parametrize("report", ["missing", "found"])
+def test_a_call_cannot_report_what_only_a_lookup_can(store, report):
+    """`missing` said of a call would permit repeating a blind effect; the table has no such transition."""
+    store.submit("t", plan(call("a", "mailer")))
+    grant, _ = take(store)
+    answer = {"nonce": "n"} if report == "found" else None
+    assert isinstance(store.settle(grant, report, answer, ""), Rejected)
+    assert states(views.status(store, "t")) == {"a": "dispatched"}
