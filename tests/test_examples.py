@@ -129,7 +129,7 @@ def test_the_adapter_of_the_contract_page_is_certified(tmp_path: Path) -> None:
     for name, pattern in blocks.items():
         (tmp_path / name).write_text(re.findall(pattern, page, re.DOTALL)[0], encoding="utf-8")
     simkit = Path(sys.executable).with_name("simkit")
-    command = [simkit, "certify", "adapter.toml", "--format", "plain", "--store", "store"]
+    command = [str(simkit), "certify", "adapter.toml", "--format", "plain", "--store", "store"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all 3 claimed obligations judged, 3 held" in done.stdout
