@@ -127,9 +127,10 @@ class Docket:
         if judged.case is None or not fresh:
             return None
         self._kinds.update(set(kinds))
-        self._store.save_case(judged.case)
-        self.cases.append(judged.case.id)
-        return judged.case.id
+        case_id = self._store.keep(judged.case, self._emit)
+        if case_id is not None:
+            self.cases.append(case_id)
+        return case_id
 
     def _tell(self, judged: Judged, id_: str, violation: Violation, case_id: str | None) -> None:
         origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=case_id)
