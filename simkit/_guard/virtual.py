@@ -16,6 +16,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import trio
+
 from simkit._guard import refuse
 from simkit._guard.state import Active, here
 
@@ -139,7 +141,7 @@ def _sleep(_guard: Active, seconds: float) -> None:
 
 
 def _start_thread(_guard: Active, *_args: Any, **_kwargs: Any) -> int:
-    """Python 3.11 has no audit event for it."""
+    """Python 3.11 has no audit event for it, and a thread that trio kept for later has none anywhere."""
     raise refuse.refusal("_thread.start_new_thread", ())
 
 
@@ -194,6 +196,7 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (time, "sleep", _sleep),
     (_thread, "start_new_thread", _start_thread),
     (_thread, "start_joinable_thread", _start_thread),
+    (trio.lowlevel, "start_thread_soon", _start_thread),
     (os, "urandom", _urandom),
     (os, "getrandom", _getrandom),
     (os, "getpid", _getpid),

@@ -179,6 +179,18 @@ def test_threads_by_way_of_trio_are_refused() -> None:
     assert __file__ in error.problem.where
 
 
+def test_a_thread_that_trio_kept_is_refused_as_well() -> None:
+    """trio keeps threads for a while and hands them out again, which starts none."""
+    trio.run(trio.to_thread.run_sync, int)
+
+    async def main(_world: World) -> None:
+        await trio.to_thread.run_sync(print)
+
+    error = run(main, tape=Tape.from_seed(1)).error
+    assert isinstance(error, RefusedError)
+    assert __file__ in error.problem.where
+
+
 def test_a_swallowed_refusal_still_fails_the_run() -> None:
     """`except Exception: pass` hides no nondeterminism."""
 
