@@ -11,10 +11,23 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from simkit.effects import Footprint
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.tape import Stream
 
 Segment = tuple[int, int]
+
+
+class Peek(Protocol):
+    """Looks at a task that waits for its step."""
+
+    def pending(self) -> Footprint | None:
+        """What its next step declared; None when it declared nothing; everything when it is cancelled."""
+        ...
+
+    def site(self) -> str:
+        """Where in the program it waits."""
+        ...
 
 
 @attrs.frozen
@@ -24,6 +37,8 @@ class TaskView:
     number: int
     name: str
     process: str | None  # "host/name#pid", None for the outside
+    #: What its next step will do and where; right only for strategies with `every_step`.
+    peek: Peek | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ import attrs
 
 from simkit._kernel import fallback, fingerprint, loop, sleeper
 from simkit._kernel.kernel import Kernel
+from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
 from simkit.process import Process
 from simkit.strategy import Segment, Strategy, TaskView, segments
@@ -206,19 +207,31 @@ class _Choice:
         self.always = bool(getattr(strategy, "every_step", False))
         self._strategy = strategy
         self.index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
-        self._views: dict[int, TaskView] = {}
         self.kernel: Kernel | None = None
+        self._views = _Views(self)
 
     def pick(self, runnable: list[Task], step: int) -> int:
-        return self._strategy.pick([self._view(task) for task in runnable[:]], step)
-
-    def _view(self, task: Task) -> TaskView:
+        views = list(map(self._views.__getitem__, runnable[:]))
+        index = self._strategy.pick(views, step)
         assert self.kernel is not None
-        number = self.kernel.number(task)
-        view = self._views.get(number)
-        if view is None:
-            owner = self.kernel.owner(task)
-            view = self._views[number] = TaskView(number, task.name, None if owner is None else owner.label)
+        if self.kernel.pending:  # what was declared is being done
+            self.kernel.pending.pop(views[index].number, None)
+        return index
+
+
+class _Views(dict["Task", TaskView]):
+    """The view of each task, made when it is first seen; asked for every runnable task at every step."""
+
+    def __init__(self, choice: _Choice) -> None:
+        super().__init__()
+        self._choice = choice
+
+    def __missing__(self, task: Task) -> TaskView:
+        kernel = self._choice.kernel
+        assert kernel is not None
+        number, owner = kernel.number(task), kernel.owner(task)
+        peek = Peek(task, number, kernel.pending)
+        view = self[task] = TaskView(number, task.name, None if owner is None else owner.label, peek)
         return view
 
 

@@ -23,6 +23,7 @@ from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.runner import VirtualClock, counter_of, make_runner
 from simkit._kernel.sleeper import serving
 from simkit._kernel.timers import BoundMetError, Timer, Timers
+from simkit.effects import Footprint
 
 
 class Choice(Protocol):
@@ -64,6 +65,8 @@ class Kernel:
         self.time_ns_max = time_ns_max
         self.steps = 0
         self.names: dict[int, str] = {}
+        #: What the next steps of tasks declared (see `stepping`), by task number.
+        self.pending: dict[int, Footprint] = {}
         self.timers = Timers()
         self.clock = VirtualClock(self.timers)
         self.runner = make_runner(self, self.timers, self.clock)
