@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib
 import os
 import pickle
@@ -181,7 +182,7 @@ def test_threads_by_way_of_trio_are_refused() -> None:
 
 def test_a_thread_that_trio_kept_is_refused_as_well() -> None:
     """trio keeps threads for a while and hands them out again, which starts none."""
-    trio.run(trio.to_thread.run_sync, int)
+    trio.run(functools.partial(trio.to_thread.run_sync, int))
 
     async def main(_world: World) -> None:
         await trio.to_thread.run_sync(print)
