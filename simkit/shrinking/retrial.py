@@ -1,0 +1,76 @@
+"""`Retrial`: a simkit program, run again with other departures and another schedule. And what makes two failures the same."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from simkit.shrinking.loose import LooseSchedule
+from simkit.shrinking.search import Attempt, Departures, Fingerprint, Plan
+from simkit.tape import Tape
+from simkit.world import KernelName, Limits, Outcome, World, run
+
+
+class Retrial:
+    """Runs `main` with given departures and a loosely followed plan.
+
+    Args:
+        main: the program, as for `simkit.run`.
+        entropy: the seed of the first run, for the same meaningless bytes.
+        steps_max: a run that takes more steps does not count as failed; several times those of the first run.
+        failure: what an outcome's failure is; None for a run that did not fail.
+    """
+
+    def __init__(
+        self,
+        main: Callable[[World], Awaitable[Any]],
+        *,
+        entropy: int = 0,
+        steps_max: int = 100_000,
+        failure: Callable[[Outcome[Any]], Fingerprint | None] | None = None,
+        kernel: KernelName = "fast",
+        guard: bool = True,
+    ) -> None:
+        self._main = main
+        self._entropy = entropy
+        self._limits = Limits(steps=steps_max)
+        self._failure = failure or _by_error
+        self._kernel: KernelName = kernel
+        self._guard = guard
+
+    def __call__(self, departures: Departures, plan: Plan) -> Attempt:
+        """Run once."""
+        return self.run(departures, plan)[0]
+
+    def run(self, departures: Departures, plan: Plan) -> tuple[Attempt, Outcome[Any]]:
+        """Run once, and give the whole outcome as well; its schedule and departures make a case."""
+        strategy = LooseSchedule(plan)
+        outcome = run(
+            self._main,
+            tape=Tape.from_departures(departures, entropy=self._entropy),
+            strategy=strategy,
+            kernel=self._kernel,
+            limits=self._limits,
+            guard=self._guard,
+        )
+        attempt = Attempt(
+            self._failure(outcome), outcome.departures, strategy.plan(), tuple(strategy.moves), outcome.steps
+        )
+        return attempt, outcome
+
+
+def _by_error(outcome: Outcome[Any]) -> Fingerprint | None:
+    return None if outcome.error is None else fingerprint_of(outcome.error)
+
+
+def fingerprint_of(error: BaseException) -> Fingerprint:
+    """Type and place of an exception: two that were raised by the same line are the same failure, whatever they say.
+
+    Messages hold values (`assert 166 == 167`), which a simpler run changes; of a group, its distinct members count.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return ("group", tuple(sorted({repr(fingerprint_of(one)) for one in error.exceptions})))
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    place = (frames[-1].filename, frames[-1].lineno) if frames else ()
+    return (type(error).__qualname__, *place)
