@@ -6,6 +6,7 @@ The map, from the caller's side:
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
 - `process`: killed without unwinding, paused, resumed; `explore`: a crash at every boundary
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
+- `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
 - `guard`: what is not deterministic is virtual or refused
 - `case`: a run as a JSON file that replays; `errors`: what users meet
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from simkit.case import Case as Case
     from simkit.errors import Problem as Problem
     from simkit.errors import SimkitError as SimkitError
+    from simkit.explanation import Explanation as Explanation
+    from simkit.explanation import explain as explain
     from simkit.explore import (
         CrashPoint as CrashPoint,
     )
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from simkit.process import (
         current_process as current_process,
     )
+    from simkit.shrinking import Retrial as Retrial
+    from simkit.shrinking import shrink as shrink
     from simkit.strategy import (
         Fifo as Fifo,
     )
@@ -80,6 +85,8 @@ _HOMES = {
     "Case": "simkit.case",
     "Problem": "simkit.errors",
     "SimkitError": "simkit.errors",
+    "Explanation": "simkit.explanation",
+    "explain": "simkit.explanation",
     "CrashPoint": "simkit.explore",
     "crash_points": "simkit.explore",
     "crash_everywhere": "simkit.explore",
@@ -88,6 +95,8 @@ _HOMES = {
     "Process": "simkit.process",
     "ProcessDead": "simkit.process",
     "current_process": "simkit.process",
+    "Retrial": "simkit.shrinking",
+    "shrink": "simkit.shrinking",
     "Fifo": "simkit.strategy",
     "RandomWalk": "simkit.strategy",
     "ReplayDivergedError": "simkit.strategy",

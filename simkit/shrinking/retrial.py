@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from simkit.shrinking.loose import LooseSchedule
 from simkit.shrinking.search import Attempt, Departures, Fingerprint, Plan
+from simkit.shrinking.witness import Witness, Witnessed
 from simkit.tape import Tape
 from simkit.world import KernelName, Limits, Outcome, World, run
 
@@ -58,6 +59,18 @@ class Retrial:
             self._failure(outcome), outcome.departures, strategy.plan(), tuple(strategy.moves), outcome.steps
         )
         return attempt, outcome
+
+    def places(self, attempt: Attempt, steps: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Witnessed]:
+        """Run once more, and tell of each step (task number, which of its steps) whose it was and where it stood before."""
+        witness = Witness(attempt.plan, steps)
+
+        async def main(world: World) -> Any:
+            witness.kernel = world.kernel
+            return await self._main(world)
+
+        tape = Tape.from_departures(attempt.departures, entropy=self._entropy)
+        run(main, tape=tape, strategy=witness, kernel=self._kernel, limits=self._limits, guard=self._guard)
+        return witness.seen
 
 
 def _by_error(outcome: Outcome[Any]) -> Fingerprint | None:
