@@ -131,11 +131,12 @@ STORIES: Mapping[str, Story] = {
 _SMOKE: Mapping[str, tuple[str, ...]] = {
     "tour": (
         "kill@reserve#1.", "kill@first#1.", "kill@second#1.applied", "kill@ship#1.", "kill@ack", "kill@waiting", "kill@end",
-        "drop@reserve", "reset@ship", "error-after@first", "lose-ack", "repeat", "early", "pause@reserve",
+        "kill@first#1.applied+", "drop@reserve", "reset@ship", "error-after@first", "lose-ack", "repeat", "early",
+        "pause@reserve",
     ),
     "chain": ("kill@quote#1.", "kill@buy#1.applied", "kill@bill#1.replied", "drop@quote", "reset@buy", "pause@quote"),
     "twice": ("repeat@ack", "kill@ack:signal:review", "early@ack:start:announce"),
-    "receivers": ("kill@shipment#1.applied", "drop@mail", "reset@mail", "kill@price#1.replied"),
+    "receivers": ("kill@shipment#1.applied", "reset@shipment", "drop@mail", "reset@mail", "kill@price#1.replied"),
 }  # fmt: skip
 
 
@@ -224,7 +225,10 @@ def tier(
 def _in_smoke(story: str, scenario: Scenario) -> bool:
     if story not in _SMOKE:
         return False
-    return all(one.label.startswith(_SMOKE[story]) for one in scenario.interruptions)
+    return all(
+        any(one.label.startswith(start) and ("+" in start) == (one.then is not None) for start in _SMOKE[story])
+        for one in scenario.interruptions
+    )
 
 
 def drawn(
