@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 from conformance.install import ensure
 from conformance.targets import parse
 from simkit.errors import SimkitError
-from tests.adapter_rig import FULL, FULL_SIGNALS, Services, Worker, call, par, plan, seq, sleep, wait
+from tests.adapter_rig import DEADLINE_S, FULL, FULL_SIGNALS, Services, Worker, call, par, plan, seq, sleep, wait
 
 pytestmark = pytest.mark.slow
 INSTALLED = [
@@ -74,6 +76,14 @@ def kill_at(worker: Worker, *places: tuple[str, int, str]) -> Callable[[str, int
     return hook
 
 
+def eventually(condition: Callable[[], bool]) -> None:
+    """Ask until it holds; fail when it does not within the rig's deadline."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("target", [*INSTALLED, *CONTROLS])
 def test_an_undisturbed_run(open_target: Open, target: str) -> None:
     """Every kind of operation is carried out once, in order, with keys where they belong; the result is complete."""
@@ -122,8 +132,7 @@ def test_a_kill_right_after_the_acknowledgements(open_target: Open, target: str)
     worker.begin(tree)
     worker.strike()
     worker.again()
-    while "error" in worker.send("w", "go"):
-        worker.status()
+    eventually(lambda: "ok" in worker.send("w", "go"))
     worker.strike()
     worker.again()
     assert worker.finish()["result"] == {"w": "signal-w", "a": "a-1"}
@@ -148,8 +157,7 @@ def test_two_waits_of_one_name(open_target: Open, target: str) -> None:
     """Two waits of one name, side by side, take one signal each; a signal repeated with its id takes no second one."""
     worker, services = open_target(target)
     worker.begin(plan(par("p", seq("l", wait("w1", "go"), call("a")), wait("w2", "go"))))
-    while worker.status()["state"] != "waiting":
-        pass
+    eventually(lambda: worker.status()["state"] == "waiting")
     assert "ok" in worker.send("w1", "go")
     if target != "naive":  # which forgets ids with all the rest
         worker.send("w1", "go")
@@ -206,6 +214,26 @@ def test_a_dropped_reply_is_given_up(open_target: Open, target: str) -> None:
 
 
 @pytest.mark.network
+def test_langgraph_goes_on_from_answers_that_are_in_no_checkpoint_yet(open_target: Open) -> None:
+    """Killed between saving a step's answers and its checkpoint, a run goes on; it is neither done nor stuck.
+
+    `get_state` names nothing as next then, which looks like the end. The state is made by taking the checkpoint away.
+    """
+    worker, services = open_target("langgraph:sync")
+    worker.begin(plan(call("a"), call("b")))
+    worker.finish()
+    worker.strike()
+    with contextlib.closing(sqlite3.connect(worker.state / "langgraph.sqlite")) as database, database:
+        database.execute("DELETE FROM checkpoints WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)")
+    worker.kill()
+    worker.start()
+    assert worker.status()["state"] == "running"
+    assert "ok" in worker.ask("resume", run="r1")
+    assert worker.finish()["result"] == {"a": "a-1", "b": "b-1"}
+    assert [op for op, _ in services.requests] == ["a", "b"]
+
+
+@pytest.mark.network
 def test_langgraph_exit_works_everything_out_again(open_target: Open) -> None:
     """In mode `exit` nothing of an invocation is kept before its end: the adapter must show finished work recomputed."""
     worker, services = open_target("langgraph:exit")
@@ -241,8 +269,7 @@ def test_amnesiac_forgets_what_it_acknowledged(open_target: Open) -> None:
     worker.again()
     assert worker.status()["state"] == "unknown"
     worker.begin(plan(wait("w", "go")))
-    while not any(file.stat().st_size for file in worker.state.glob("*.journal")):
-        worker.status()
+    eventually(lambda: any(file.stat().st_size for file in worker.state.glob("*.journal")))
     worker.strike()
     worker.again()
     assert worker.finish([("w", "go")])["result"] == {"w": "signal-w"}

@@ -86,6 +86,11 @@ class Run:
         """The interrupts nobody has answered: interrupt id → signal name."""
         return {one.id: one.value for task in self.state().tasks if not task.result for one in task.interrupts}
 
+    def is_interrupted(self) -> bool:
+        """Nothing is left to do in this superstep but to answer interrupts."""
+        left = [task for task in self.state().tasks if not task.result]
+        return bool(left) and all(task.interrupts for task in left)
+
 
 class Adapter:
     def __init__(self) -> None:
@@ -114,9 +119,7 @@ class Adapter:
             self.runs[run].invoke({"answers": {}})
         elif lost:
             self.runs[run].invoke(Command(resume=lost))
-        elif not any(task.error for task in state.tasks) and not all(
-            task.result or task.interrupts for task in state.tasks
-        ):
+        elif state.tasks and not any(task.error for task in state.tasks) and not self.runs[run].is_interrupted():
             self.runs[run].invoke(None)
 
     def _lost_signals(self, run: str) -> dict[str, Json]:
@@ -138,7 +141,8 @@ class Adapter:
             return {"state": "failed", "error": error, **shown}
         if waiting := self.runs[run].pending():
             return {"state": "waiting", "on": next(iter(waiting.values())), **shown}
-        return {"state": "running", **shown} if state.next else {"state": "done", "result": answers, **shown}
+        # `state.next` leaves out tasks whose answers are saved but not yet in a checkpoint, as after a kill
+        return {"state": "running", **shown} if state.tasks else {"state": "done", "result": answers, **shown}
 
     def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         if run not in self.runs:
