@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -79,9 +80,12 @@ class Case:
         """Write `folder/<id>.json`, whole or not at all, and return its path."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.id}.json"
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        draft.replace(path)
+        draft = path.with_suffix(f".{os.getpid()}.draft")  # another process may be saving the same case
+        try:
+            draft.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
         return path
 
     @classmethod

@@ -25,16 +25,17 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
-#: Precedence when one command met several outcomes.
+#: Precedence when one command met several outcomes. What was judged outranks a store that could not be written: a full
+#: disk turns a pass into `USAGE` (its certificate is not there), and hides no violation.
 ORDER = (
     ExitCode.INTERRUPTED,
-    ExitCode.USAGE,
     ExitCode.INTERNAL,
     ExitCode.DIVERGED,
     ExitCode.VIOLATION,
     ExitCode.TARGET,
     ExitCode.INCONCLUSIVE,
     ExitCode.NOTHING_SELECTED,
+    ExitCode.USAGE,
     ExitCode.PASSED,
 )
 

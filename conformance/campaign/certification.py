@@ -59,11 +59,13 @@ def certify(
     )
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     installed = real.environment_of(parsed, emit)
-    proven = proof.prove(lambda text: emit(Installing(text)))
     docket = Docket(parsed, Origin(target, "process", "", configuration=config), store, emit)
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket, jobs, emit, stopping)
+    # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
+    proven = proof.prove(lambda text: emit(Installing(text)), stopping)
     verdicts = docket.verdicts(proven.uncaught())
-    return _certificate(parsed, tier, installed, proven, docket, verdicts, complete=docket.runs == len(scenarios))
+    complete = docket.runs == len(scenarios) and proven.whole
+    return _certificate(parsed, tier, installed, proven, docket, verdicts, complete=complete)
 
 
 def _certificate(

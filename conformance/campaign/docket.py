@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from conformance.events import RunFinished, VerdictReached, ViolationFound
+from conformance.events import RunFinished, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
 from scenarios.history import History
 from scenarios.obligations import OBLIGATIONS
@@ -82,16 +82,17 @@ class Docket:
         self.runs += 1
         self.unfired.update(judged.unfired)
         if judged.problem is not None:
-            self._troubles.append(judged.problem)
+            self._note(judged.problem)
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
-        case_id = self._keep(judged)
+        fresh = self._is_fresh(judged)
+        case_id = self._keep(judged) if fresh else None
         outcome = self._outcome(judged)
         self._emit(RunFinished(judged.scenario, outcome, judged.seed, judged.fired, case_id))
         for id_, finding in judged.findings.items():
             for violation in finding.violations:
-                self._tell(judged, id_, violation, case_id)
+                self._tell(judged, id_, violation, case_id, whole=fresh)
 
     def verdicts(self, uncaught: Mapping[str, Sequence[str]] | None = None) -> dict[str, Verdict]:
         """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation."""
@@ -120,22 +121,33 @@ class Docket:
         slow = any(finding.slow for id_, finding in judged.findings.items() if id_ in self.claimed)
         return "inconclusive" if slow else "pass"
 
+    def _note(self, problem: Problem) -> None:
+        """A run that could not be judged; the first problem of each kind is told."""
+        fresh = all(one.code != problem.code for one in self._troubles)
+        self._troubles.append(problem)
+        if fresh:
+            self._emit(Trouble(problem))
+
+    def _is_fresh(self, judged: Judged) -> bool:
+        """Does the run show something that few told ones show? Counts it when it does."""
+        kinds = {(id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations}
+        fresh = judged.case is not None and any(self._kinds[kind] < CASES_MAX for kind in kinds)
+        if fresh:
+            self._kinds.update(kinds)
+        return fresh
+
     def _keep(self, judged: Judged) -> str | None:
-        """Save the run's case when it shows something that few saved ones show."""
-        kinds = [(id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations]
-        fresh = [kind for kind in kinds if self._kinds[kind] < CASES_MAX]
-        if judged.case is None or not fresh:
-            return None
-        self._kinds.update(set(kinds))
+        """Save the run's case; None when the store refuses it, which is told."""
+        assert judged.case is not None
         case_id = self._store.keep(judged.case, self._emit)
         if case_id is not None:
             self.cases.append(case_id)
         return case_id
 
-    def _tell(self, judged: Judged, id_: str, violation: Violation, case_id: str | None) -> None:
+    def _tell(self, judged: Judged, id_: str, violation: Violation, case_id: str | None, *, whole: bool) -> None:
         origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=case_id)
         obligation, claimed = OBLIGATIONS[id_], id_ in self.claimed
-        if case_id is not None and judged.history is not None:
+        if whole and judged.history is not None:
             self._emit(describe(judged.history, violation, id_, obligation.name, origin, claimed=claimed))
             return
         self._emit(

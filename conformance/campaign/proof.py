@@ -36,9 +36,10 @@ _PACKAGES: tuple[ModuleType, ...] = (simkit, reference_runtime, scenarios, confo
 
 @attrs.frozen
 class Proof:
-    """For each mutant the first seed in which its own obligation caught it, or None."""
+    """For each mutant the first seed in which its own obligation caught it, or None. Not `whole`: cut short."""
 
     caught: Mapping[str, int | None]
+    whole: bool = True
 
     @property
     def total(self) -> int:
@@ -59,13 +60,15 @@ class Proof:
         return {**missing, **{id_: tuple(names) for id_, names in survivors.items()}}
 
 
-def prove(progress: Callable[[str], None], *, cache: Path | None = None) -> Proof:
-    """The proof of this build: read from the cache, or made now."""
+def prove(progress: Callable[[str], None], stopping: Callable[[], bool], *, cache: Path | None = None) -> Proof:
+    """The proof of this build: read from the cache, or made now. One cut short counts the rest as not caught, and is not kept."""
     path = (cache or install.cache_folder()) / "proofs" / f"{build_digest()}.json"
     if (kept := _read(path)) is not None:
         return kept
     caught: dict[str, int | None] = {}
     for number, name in enumerate(all_mutants(), 1):
+        if stopping():
+            return Proof({**dict.fromkeys(all_mutants()), **caught}, whole=False)
         progress(f"proving the judges: mutant {number} of {len(all_mutants())}, {name}")
         caught[name] = first_caught(name)
     proof = Proof(caught)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance.cli import codes, listing, usage
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,5 +84,5 @@ def _code(code: str) -> e.Explained:
 
 
 def _exit(number: ExitCode) -> e.Explained:
-    order = "With several at once the first of 130, 2, 70, 6, 1, 4, 3, 5 is the exit code."
+    order = f"With several at once the first of {', '.join(str(int(one)) for one in ORDER[:-1])} is the exit code."
     return e.Explained("exit code", str(int(number)), codes.EXITS[number], {"precedence": order})

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: What a command did: its exit code and the reason, in one sentence or none.
 Done: TypeAlias = tuple[ExitCode, str]
 
+#: Problems of the store, met again by whatever is written next.
+_TOLD_ONCE = frozenset({"disk-full", "folder-unwritable", "path-in-the-way", "file-unusable"})
+
 _STOP_NOTICE = b"\nstopping: the running seed is finished and saved first; Ctrl-C again ends at once\n"
 
 
@@ -74,9 +77,12 @@ class Session:
     tally: Tally = attrs.field(factory=Tally)
     codes: list[ExitCode] = attrs.field(factory=list)  # earned besides the command's own
     reasons: list[str] = attrs.field(factory=list)
+    told: list[Problem] = attrs.field(factory=list)
 
     def emit(self, event: e.Event) -> None:
         """Show an event, count it, keep it. Never raises for a full disk: that is told, and earns its exit code."""
+        if isinstance(event, e.Trouble) and not self._heeds(event.problem):
+            return
         self.tally.add(event)
         try:
             self.reporter.show(event)
@@ -101,9 +107,15 @@ class Session:
 
     def trouble(self, problem: Problem) -> None:
         """Tell a problem and let it count for the exit code."""
+        self.emit(e.Trouble(problem))
+
+    def _heeds(self, problem: Problem) -> bool:
+        """Let a problem count for the exit code; whether it is worth telling. A full disk fails every write: once is enough."""
+        told = problem in self.told or (problem.code in _TOLD_ONCE and problem.code in self.reasons)
         self.codes.append(problem.exit_code)
         self.reasons.append(problem.code)
-        self.emit(e.Trouble(problem))
+        self.told.append(problem)
+        return not told
 
 
 def conduct(session: Session, body: Callable[[Session], Done], *, campaign: bool) -> int:
