@@ -1,22 +1,30 @@
 """Which interruption strikes now: a small state machine over armed interruptions, with no I/O.
 
-An interruption is armed from the beginning; its `then` is armed once the target is back after it fired. `take_*` hands out
-the ones whose site is here and marks them fired, so nothing can strike twice, and `unfired` names what never did.
+An interruption is armed from the beginning; its `then` is armed once the target is back after it fired. `at_barrier`, `at`
+and `take` hand out the ones whose site is here and count them as fired, so nothing can strike twice; one that found
+nobody to strike is given back with `miss`. `unfired` names what never struck.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from scenarios.interruption import Interruption
+import attrs
+
+from scenarios.interruption import Action, Interruption
+
+
+@attrs.define(eq=False)
+class _Armed:
+    interruption: Interruption
+    requests: int = 0  # at its barrier, of any call, since it was armed
 
 
 class Injector:
     def __init__(self, interruptions: Iterable[Interruption]) -> None:
-        self._armed = list(interruptions)
+        self._armed = [_Armed(one) for one in interruptions]
         self._next: list[Interruption] = []
-        self._all = [link for one in self._armed for link in one.chain()]
-        self._any_requests = dict.fromkeys(self._armed, 0)
+        self._all = [link for one in self._armed for link in one.interruption.chain()]
         self.fired: list[Interruption] = []
 
     @property
@@ -26,7 +34,7 @@ class Injector:
 
     @property
     def armed(self) -> tuple[Interruption, ...]:
-        return tuple(self._armed)
+        return tuple(one.interruption for one in self._armed)
 
     def unfired(self) -> tuple[Interruption, ...]:
         left = list(self._all)
@@ -34,41 +42,53 @@ class Injector:
             left.remove(one)
         return tuple(left)
 
-    def target_is_back(self) -> None:
-        """Arm what was to follow the interruptions fired so far."""
-        for one in self._next:
-            self._armed.append(one)
-            self._any_requests[one] = 0
-        self._next = []
+    def target_is_back(self) -> tuple[Interruption, ...]:
+        """Arm what was to follow the interruptions fired so far, and return it."""
+        following, self._next = self._next, []
+        self._armed += [_Armed(one) for one in following]
+        return tuple(following)
 
     def at_barrier(self, op: str, nth: int, barrier: str) -> list[Interruption]:
         """The interruptions that strike as request `nth` of call `op` is at `barrier`."""
-        return self._take(lambda one: self._is_at_barrier(one, op, nth, barrier))
+        return self._take(lambda one: _is_at_barrier(one, op, nth, barrier))
 
-    def at(self, where: str, *, verb: str | None = None, op: str | None = None) -> list[Interruption]:
+    def at(
+        self, where: str, *, verb: str | None = None, op: str | None = None, action: Action | None = None
+    ) -> list[Interruption]:
         """The interruptions of sites `ack`, `waiting` and `end`. An op is compared only where the site names one."""
-        return self._take(
-            lambda one: one.site.where == where and (verb is None or one.site.verb == verb) and one.site.op == op
-        )
+
+        def here(armed: _Armed) -> bool:
+            one = armed.interruption
+            place = one.site.where == where and (verb is None or one.site.verb == verb) and one.site.op == op
+            return place and (action is None or one.action == action)
+
+        return self._take(here)
 
     def take(self, one: Interruption) -> bool:
         """Fire one armed interruption by itself (boundaries and times); False when it is no longer armed."""
-        return bool(self._take(lambda other: other is one))
+        return bool(self._take(lambda armed: armed.interruption is one))
 
-    def _is_at_barrier(self, one: Interruption, op: str, nth: int, barrier: str) -> bool:
-        site = one.site
-        if site.where != "barrier" or site.barrier != barrier:
-            return False
-        if site.op is not None:
-            return site.op == op and site.nth == nth
-        self._any_requests[one] += 1
-        return self._any_requests[one] == site.nth
+    def miss(self, one: Interruption) -> None:
+        """What was just handed out struck nobody: it has not fired, and nothing follows it."""
+        self.fired.remove(one)
+        if one.then is not None:
+            self._next.remove(one.then)
 
-    def _take(self, here: Callable[[Interruption], bool]) -> list[Interruption]:
+    def _take(self, here: Callable[[_Armed], bool]) -> list[Interruption]:
         hits = [one for one in self._armed if here(one)]
-        for one in hits:
-            self._armed.remove(one)
-            self.fired.append(one)
-            if one.then is not None:
-                self._next.append(one.then)
-        return hits
+        for armed in hits:
+            self._armed.remove(armed)
+            self.fired.append(armed.interruption)
+            if armed.interruption.then is not None:
+                self._next.append(armed.interruption.then)
+        return [armed.interruption for armed in hits]
+
+
+def _is_at_barrier(armed: _Armed, op: str, nth: int, barrier: str) -> bool:
+    site = armed.interruption.site
+    if site.where != "barrier" or site.barrier != barrier:
+        return False
+    if site.op is not None:
+        return site.op == op and site.nth == nth
+    armed.requests += 1
+    return armed.requests == site.nth

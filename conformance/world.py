@@ -1,6 +1,7 @@
 """What the driver needs of a world, and what it must know of a target; no I/O of its own.
 
-Bounds, Subject   how long to wait, and which units and declarations a target has
+Bounds, Patience  how long to wait, and for how long one has waited
+Subject           which units and declarations a target has
 World, Unit       launched, killed and paused by the two implementations in `conformance.worlds`
 """
 
@@ -29,6 +30,21 @@ class Bounds:
     poll_ns: int
     ask_ns: int
     grace_ns: int  # after a stale worker was let go: time to do harm before the last look
+
+
+class Patience:
+    """Counts from the last disturbance: a run must settle within `settle_ns` of it."""
+
+    def __init__(self, bounds: Bounds, now_ns: Callable[[], int]) -> None:
+        self._settle_ns, self._now_ns = bounds.settle_ns, now_ns
+        self._disturbed_ns = now_ns()
+
+    def disturb(self) -> None:
+        self._disturbed_ns = self._now_ns()
+
+    def within(self, times: int) -> bool:
+        """Whether no more than `times` bounds have passed."""
+        return self._now_ns() - self._disturbed_ns <= times * self._settle_ns
 
 
 @attrs.frozen

@@ -6,7 +6,6 @@ in the simulated and in the process world and in a replay:
 - `barrier`: request number `nth` (from 1) of call `op` reaches `received`, `applied` or `replied`; without `op`, request
   number `nth` of any call, counted from when the interruption was armed;
 - `ack`: the kit has just been answered `verb` (`start`, `signal`);
-- `asking`: the kit is about to send `verb`;
 - `waiting`: a status shows the run waiting on `op`'s signal, or (for a sleep) `op`'s timer has been running a while;
 - `end`: a status shows the run terminal;
 - `boundary` (simulated world only): storage boundary number `nth` of unit `unit` (write, sync, …; see simkit.disk);
@@ -34,7 +33,7 @@ Action = Literal[
     "repeat",  # the kit asks the same thing again, same ids
     "early",  # op's signal is sent and answered while a call before its wait is held
 ]
-Where = Literal["barrier", "ack", "asking", "waiting", "end", "boundary", "time"]
+Where = Literal["barrier", "ack", "waiting", "end", "boundary", "time"]
 Barrier = Literal["received", "applied", "replied"]
 
 
@@ -53,8 +52,8 @@ class Site:
         match self.where:
             case "barrier":
                 return f"{self.op or '*'}#{self.nth}.{self.barrier}"
-            case "ack" | "asking":
-                return f"{self.where}:{self.verb}" + (f":{self.op}" if self.op else "")
+            case "ack":
+                return f"ack:{self.verb}" + (f":{self.op}" if self.op else "")
             case "waiting":
                 return f"waiting:{self.op}"
             case "boundary":

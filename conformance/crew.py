@@ -1,0 +1,98 @@
+"""The crew: the units of one run, and the operator who starts again what died.
+
+Every coming and going is recorded here, once and in the order in which it became true.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scenarios.history import Died, Paused, Resumed, Started
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from conformance.recorder import Recorder
+    from conformance.world import Patience, Subject, Unit, World
+
+#: A target that dies by itself more often than this in one run cannot be judged.
+EXITS_MAX = 3
+
+
+class Crew:
+    def __init__(self, world: World, subject: Subject, recorder: Recorder, patience: Patience) -> None:
+        self._world, self._subject, self._recorder, self._patience = world, subject, recorder, patience
+        self._units: dict[str, Unit] = {}
+        self._stale: list[Unit] = []  # workers that were paused, and perhaps let go since
+        self._doomed: set[int] = set()  # incarnations the kit has begun to kill
+        self._launched = self._exits = 0
+
+    @property
+    def worker_name(self) -> str:
+        return self._subject.units[-1]
+
+    @property
+    def worker(self) -> Unit | None:
+        """The controlled unit; None while nobody has taken over from one that was paused."""
+        return self._units.get(self.worker_name)
+
+    def named(self, name: str) -> Unit | None:
+        return self._units.get(name)
+
+    def numbered(self, incarnation: int) -> Unit | None:
+        """Any unit that was not replaced after its death, stale workers among them."""
+        everyone = (*self._units.values(), *self._stale)
+        return next((unit for unit in everyone if unit.incarnation == incarnation), None)
+
+    def lives(self, unit: Unit | None) -> bool:
+        """Whether there is such a unit, alive, with no kill on its way to it."""
+        return unit is not None and unit.alive and unit.incarnation not in self._doomed
+
+    async def ensure_up(self) -> tuple[str, ...]:
+        """Start whatever is not up, in launch order; the names of the units started anew."""
+        started = []
+        for name in self._subject.units:
+            unit = self._units.get(name)
+            if unit is not None and unit.alive:
+                continue
+            if unit is not None and unit.incarnation not in self._doomed:
+                self._note_exit(unit)
+            self._launched += 1
+            self._units[name] = fresh = await self._world.launch(name, self._launched)
+            self._recorder.add(Started(self._world.now_ns(), fresh.incarnation, name))
+            self._patience.disturb()
+            started.append(name)
+        return tuple(started)
+
+    async def kill(self, unit: Unit, *, power: bool = False) -> None:
+        self._doomed.add(unit.incarnation)
+        await unit.kill(power=power)
+        self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "power" if power else "killed"))
+
+    async def pause(self, unit: Unit) -> None:
+        """Stop a worker; the next `ensure_up` starts its successor."""
+        await unit.pause()
+        self._recorder.add(Paused(self._world.now_ns(), unit.incarnation))
+        self._stale.append(unit)
+        del self._units[unit.name]
+
+    async def let_go(self, unit: Unit) -> None:
+        """Continue a stale worker, unless it was killed meanwhile."""
+        if self.lives(unit):
+            await unit.resume()
+            self._recorder.add(Resumed(self._world.now_ns(), unit.incarnation))
+
+    def _note_exit(self, unit: Unit) -> None:
+        """Record a death the kit did not cause; too many of them make the target unjudgeable."""
+        self._exits += 1
+        self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "exited"))
+        if self._exits > EXITS_MAX:
+            raise SimkitError(
+                Problem(
+                    "worker-keeps-dying",
+                    f"unit {unit.name} of {self._subject.name} ended by itself {self._exits} times in one run",
+                    f"incarnation {unit.incarnation}; its last words: {unit.last_words() or '(none)'}",
+                    "a unit that runs until it is killed",
+                    "run the adapter by hand and read its error output",
+                    ExitCode.TARGET,
+                )
+            )

@@ -1,0 +1,79 @@
+"""Headway: how far the plan of a run has visibly come, by what the services answered and which signals were acknowledged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from scenarios.history import Received, Replied
+from scenarios.plan import Call, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.recorder import Recorder
+    from scenarios.plan import Plan, Sleep
+
+
+class Headway:
+    def __init__(self, plan: Plan, recorder: Recorder, now_ns: Callable[[], int]) -> None:
+        self._plan, self._recorder, self._now_ns = plan, recorder, now_ns
+        self._dependencies = plan.dependencies()
+        self._answered_ns: dict[str, int] = {}  # call id → when its first usable answer left
+        self._callers: dict[int, tuple[str, int]] = {}  # call → (op, incarnation)
+        self._seen = 0
+        self.started_ns = 0
+        self._signalled_ns: dict[str, int] = {}  # wait id → when its signal was acknowledged
+
+    def caller(self, call: int) -> int:
+        """The incarnation behind a request."""
+        self._look()
+        return self._callers[call][1]
+
+    def signalled(self, wait: Wait) -> None:
+        """The signal of this wait has been acknowledged."""
+        self._signalled_ns[wait.id] = self._now_ns()
+
+    def awaited(self, signal: str | None) -> Wait | None:
+        """The wait to signal next: of this name, not signalled yet, with everything before it visibly done."""
+        for wait in self._plan.waits():
+            if wait.id not in self._signalled_ns and signal in {None, wait.signal} and self._began(wait.id):
+                return wait
+        return None
+
+    def is_running(self, sleep: Sleep) -> bool:
+        """Whether a third of the time has passed since everything before it was answered."""
+        if not self._began(sleep.id):
+            return False
+        done_ns = {**self._answered_ns, **self._signalled_ns}
+        before = self._dependencies.predecessors(sleep.id)
+        begun_ns = max((done_ns.get(one, self.started_ns) for one in before), default=self.started_ns)
+        return self._now_ns() - begun_ns >= sleep.ns // 3
+
+    def calls_before(self, wait: Wait) -> set[str]:
+        """The calls that must be accepted before this wait begins."""
+        return {op for op in nx.ancestors(self._dependencies, wait.id) if isinstance(self._plan.leaf(op), Call)}
+
+    def _began(self, leaf: str) -> bool:
+        self._look()
+        return all(self._is_done(before) for before in self._dependencies.predecessors(leaf))
+
+    def _is_done(self, leaf: str) -> bool:
+        """As far as the outside can tell; of a sleep it can tell only that it began."""
+        match self._plan.leaf(leaf):
+            case Call():
+                return leaf in self._answered_ns
+            case Wait():
+                return leaf in self._signalled_ns
+            case _:
+                return self._began(leaf)
+
+    def _look(self) -> None:
+        """Take in what the services have recorded since the last look."""
+        for event in self._recorder.events[self._seen :]:
+            if isinstance(event, Received):
+                self._callers[event.call] = (event.op, event.incarnation)
+            elif isinstance(event, Replied) and event.nonce is not None and event.delivery == "sent":
+                self._answered_ns.setdefault(self._callers[event.call][0], event.at_ns)
+        self._seen = len(self._recorder.events)
