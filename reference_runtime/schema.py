@@ -46,7 +46,6 @@ CREATE TABLE operation (
     PRIMARY KEY (attempt, id)
 ) STRICT;
 CREATE INDEX operation_due ON operation (due_ns) WHERE due_ns IS NOT NULL;
-CREATE INDEX operation_generation ON operation (generation) WHERE generation > 0;
 
 CREATE TABLE dependency (
     attempt TEXT NOT NULL, needs TEXT NOT NULL, operation TEXT NOT NULL, PRIMARY KEY (attempt, needs, operation)
@@ -94,6 +93,7 @@ def open_database(path: str) -> apsw.Connection:
     """The file at `path`, made on first use, owned exclusively by the caller. Raises `StoreError`."""
     try:
         db = apsw.Connection(path)
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # or joins are planned anew each time a value is bound
         _settle_pragmas(db, path)
         _migrate(db, path)
     except apsw.BusyError as error:

@@ -132,7 +132,7 @@ class Store(Progress):
     def _unstarted(self, execution: str) -> list[Grant]:
         rows = self._rows(
             "SELECT o.attempt, o.id, o.generation, o.version FROM lease l"
-            " JOIN operation o ON o.generation = l.generation WHERE l.execution = ?"
+            " JOIN operation o ON o.attempt = l.attempt AND o.id = l.operation WHERE l.execution = ?"
             " AND NOT EXISTS (SELECT 1 FROM invocation i WHERE i.generation = l.generation) ORDER BY l.generation",
             execution,
         )

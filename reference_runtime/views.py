@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from reference_runtime.model import Json, Refusal
 from reference_runtime.store import Store
 
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
+#: Everything in one statement: a status is polled, and it must be one snapshot.
+_STATUS = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution,
+    o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal,
+    o.kind = 'wait' AND o.state = 'planned' AND o.opened_ns IS NOT NULL
+    FROM task t JOIN attempt a ON a.id = t.attempt LEFT JOIN operation o ON o.attempt = a.id
+    WHERE t.id = ? ORDER BY o.position"""
 _JOURNAL = {
     "invocations": "SELECT i.* FROM invocation i JOIN attempt a ON a.id = i.attempt WHERE a.task = ? ORDER BY i.generation",
     "signals": "SELECT * FROM event WHERE task = ? ORDER BY sequence",
@@ -14,26 +22,34 @@ _JOURNAL = {
 }
 
 
+class _Shown(NamedTuple):
+    """One operation, as a status sees it."""
+
+    id: str
+    state: str
+    nonce: str | None
+    accepted: int
+    signal: str
+    awaits: int  # an open wait for that signal
+
+
 def status(store: Store, task: str) -> Json:
     """How a task stands; `{"state": "unknown"}` for one that was never admitted."""
-    rows = store.db.execute(
-        "SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution FROM task t"
-        " JOIN attempt a ON a.id = t.attempt WHERE t.id = ?",
-        (task,),
-    ).fetchall()
+    rows = store.db.execute(_STATUS, (task,)).fetchall()
     if not rows:
         return {"state": "unknown"}
-    attempt, version, condition, outcome, reason, execution = rows[0]
+    attempt, version, condition, outcome, reason, execution = rows[0][:6]
+    operations = [_Shown(*row[6:]) for row in rows if row[6] is not None]
     state = _ENDS[str(outcome)] if outcome else "waiting" if condition == "waiting" else "running"
     return {
         "state": state,
-        "on": _awaited(store, str(attempt)) if state == "waiting" else None,
-        "result": store.accepted_answers(str(attempt)) if state == "done" else None,
+        "on": next((one.signal for one in operations if one.awaits), None) if state == "waiting" else None,
+        "result": {one.id: one.nonce for one in operations if one.accepted and one.nonce} if state == "done" else None,
         "error": reason,
         "attempt": attempt,
         "execution": execution,
         "version": version,
-        "operations": _operations(store, str(attempt)),
+        "operations": [{"id": one.id, "state": one.state, "nonce": one.nonce} for one in operations],
     }
 
 
@@ -42,24 +58,6 @@ def journal(store: Store, task: str) -> Json:
     if status(store, task)["state"] == "unknown":
         raise Refusal("unknown-task", f"no task {task!r}")
     return {name: _dicts(store, sql, task) for name, sql in _JOURNAL.items()}
-
-
-def _awaited(store: Store, attempt: str) -> str | None:
-    """The signal of the first open wait; None when only timers run."""
-    row = store.db.execute(
-        "SELECT signal FROM operation WHERE attempt = ? AND kind = 'wait' AND state = 'planned'"
-        " AND opened_ns IS NOT NULL ORDER BY position LIMIT 1",
-        (attempt,),
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _operations(store: Store, attempt: str) -> list[Json]:
-    return _dicts(
-        store,
-        "SELECT id, state, answer ->> 'nonce' AS nonce FROM operation WHERE attempt = ? ORDER BY position",
-        attempt,
-    )
 
 
 def _dicts(store: Store, sql: str, *values: str) -> list[Json]:
