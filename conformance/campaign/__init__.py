@@ -2,6 +2,8 @@
 
     docket        findings of many runs → violations told, cases kept, verdicts
     seeds         `run`: drawn scenarios by seed, simulated, over several processes; or real where nothing can be simulated
+    parallel      the processes seeds are shared out to; none of them outlives the campaign
+    patience      Ctrl-C while real processes run: everything is left in order
     certification `certify`: the scenarios of a tier on real processes, and the certificate
     proof         the mutants that prove the judges of this build
     replaying     `replay`: a saved case or a named scenario again

@@ -61,7 +61,7 @@ class Proof:
 
 
 def prove(progress: Callable[[str], None], stopping: Callable[[], bool], *, cache: Path | None = None) -> Proof:
-    """The proof of this build: read from the cache, or made now. One cut short counts the rest as not caught, and is not kept."""
+    """The proof of this build: read from the cache, or made now. One cut short catches no more, and is not kept."""
     path = (cache or install.cache_folder()) / "proofs" / f"{build_digest()}.json"
     if (kept := _read(path)) is not None:
         return kept

@@ -10,6 +10,7 @@ import trio
 from conformance import install
 from conformance.campaign.docket import Docket, Judged
 from conformance.campaign.judging import judge_real
+from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe
 from conformance.events import CampaignBegan, Installing, Progress, Summary
 from conformance.failure import Origin
@@ -90,10 +91,11 @@ async def _run_all(
             if done == 1:
                 return  # the first one goes alone
 
-    await work()
-    async with trio.open_nursery() as nursery:
-        for _ in range(jobs or RUNS_PER_CORE * (os.cpu_count() or 1)):
-            nursery.start_soon(work)
+    with interruptible():
+        await work()
+        async with trio.open_nursery() as nursery:
+            for _ in range(jobs or RUNS_PER_CORE * (os.cpu_count() or 1)):
+                nursery.start_soon(work)
 
 
 async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:

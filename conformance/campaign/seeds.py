@@ -6,17 +6,14 @@ Seeds are handed out in batches and come back in order, so that what is told doe
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 import attrs
 
 from conformance import targets
-from conformance.campaign import real
+from conformance.campaign import parallel, real
 from conformance.campaign.docket import Docket, Judged
 from conformance.campaign.judging import judge_simulated
 from conformance.events import CampaignBegan, Progress, Summary
@@ -138,34 +135,14 @@ def _judged(
                     return
                 yield run_batch(order, [seed])
         return
-    yield from _in_parallel(order, batches, processes, stopping)
-
-
-def _in_parallel(
-    order: Order, batches: Sequence[Sequence[int]], processes: int, stopping: Callable[[], bool]
-) -> Iterator[Sequence[Judged]]:
-    """Batches in order, with at most two waiting per process, so that a stop is soon felt."""
-    context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts) as pool:
-        waiting: list[Future[list[Judged]]] = []
-        upcoming = iter(batches)
-        while True:
-            while len(waiting) < 2 * processes and not stopping() and (batch := next(upcoming, None)) is not None:
-                waiting.append(pool.submit(run_batch, order, batch))
-            if not waiting:
-                return
-            yield waiting.pop(0).result()
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; only the first one decides what it means."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with parallel.working(processes, stopping) as pool:
+        yield from pool.do((run_batch, order, batch) for batch in batches)
 
 
 def run_batch(order: Order, seeds: Sequence[int]) -> list[Judged]:
-    """Run and judge some seeds, in this process."""
+    """Run and judge some seeds, in this process; fewer when the campaign is asked to stop meanwhile."""
     target = targets.parse(order.target, order.configuration)
-    return [judged for seed in seeds for judged in _run_seed(target, order, seed)]
+    return [judged for seed in seeds if not parallel.stopped() for judged in _run_seed(target, order, seed)]
 
 
 def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:

@@ -1,0 +1,120 @@
+"""Processes of our own that share the work of a campaign, and are gone when it is, however it ends.
+
+    working(n, stopping)   `n` of them while the block runs; a `Pool`
+    Pool.do(tasks)         results in the order of the tasks, at most two waiting per process
+    stopped()              asked inside a task: has the campaign been asked to stop?
+
+What the terminal or an init system sends to a whole group of processes is meant for the first one, which decides what it
+means: members live in a group of their own. One whose campaign was killed leaves by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
+from multiprocessing.synchronize import Event
+from typing import Any, Final
+
+import attrs
+
+from simkit.errors import ExitCode, Problem, SimkitError
+
+#: How often someone who waits for a result looks whether the campaign is to stop.
+LOOK_S: Final = 0.1
+_GROUP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+_stop: Event | None = None  # of this process, when it is a member
+
+
+def stopped() -> bool:
+    """Whether the campaign this process works for is to stop; False in any other process."""
+    return _stop is not None and _stop.is_set()
+
+
+@attrs.frozen
+class Pool:
+    """Processes at work."""
+
+    processes: int
+    _pool: ProcessPoolExecutor
+    _stop: Event
+    _stopping: Callable[[], bool]
+
+    def do(self, tasks: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
+        """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them."""
+        waiting: list[Future[Any]] = []
+        while True:
+            while len(waiting) < 2 * self.processes and not self._stopping() and (task := next(tasks, None)):
+                with _shielded():  # the first task starts the processes
+                    waiting.append(self._pool.submit(*task))
+            if not waiting:
+                return
+            yield self._result(waiting.pop(0))
+
+    def _result(self, future: Future[Any]) -> Any:
+        while True:
+            if self._stopping():
+                self._stop.set()
+            with contextlib.suppress(TimeoutError):
+                try:
+                    return future.result(LOOK_S)
+                except BrokenProcessPool as error:
+                    raise SimkitError(_lost()) from error
+
+
+@contextlib.contextmanager
+def working(processes: int, stopping: Callable[[], bool]) -> Iterator[Pool]:
+    """`processes` at work; whatever ends the block early ends them at once."""
+    context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
+    stop = context.Event()
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_enlist, initargs=(stop,)) as pool:
+        try:
+            yield Pool(processes, pool, stop, stopping)
+        except BaseException:
+            for child in multiprocessing.active_children():
+                child.kill()
+            raise
+
+
+@contextlib.contextmanager
+def _shielded() -> Iterator[None]:
+    """Hold back signals to the group. A process inherits that when it starts, and keeps it until it has left the group."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _GROUP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _enlist(stop: Event) -> None:
+    """In the new process, first of all."""
+    global _stop  # noqa: PLW0603 - the one thing a member knows of its campaign
+    _stop = stop
+    os.setpgid(0, 0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP_SIGNALS)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _leave_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+def _lost() -> Problem:
+    return Problem(
+        "job-lost",
+        "a process that ran seeds was ended from outside",
+        "run with several jobs",
+        "processes that work until they are told to stop",
+        "was the machine short of memory? Run fewer jobs; what was judged before is kept",
+        ExitCode.INTERNAL,
+    )
