@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from simkit.tape import Stream as Stream
     from simkit.tape import Tape as Tape
+    from simkit.testing import test as test
     from simkit.trace import Trace as Trace
     from simkit.trace import first_difference as first_difference
     from simkit.world import Host as Host
@@ -105,6 +106,7 @@ _HOMES = {
     "TaskView": "simkit.strategy",
     "Stream": "simkit.tape",
     "Tape": "simkit.tape",
+    "test": "simkit.testing",
     "Trace": "simkit.trace",
     "first_difference": "simkit.trace",
     "Host": "simkit.world",

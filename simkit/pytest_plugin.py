@@ -1,0 +1,352 @@
+"""The pytest plugin: seeds of `@simkit.test`, failing seeds under ids of their own, replay of cases, the failure block.
+
+A test runs its seeds one after another inside one item; the first that fails is shrunk, explained, saved, and reported
+under the id `test_x[seed=17]`, which `--lf` and the command line find again. Importing this loads neither trio nor
+hypothesis, apsw or networkx: whoever does not simulate does not wait.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from simkit._pytest.inquest import Found
+    from simkit._pytest.replay import Replayed
+    from simkit.case import Case
+    from simkit.settings import Settings
+    from simkit.testing import Failed, Spec
+
+_SEED = "_simkit_seed"
+_FOUND: pytest.StashKey[Found] = pytest.StashKey()
+_REPLAYED: pytest.StashKey[Replayed] = pytest.StashKey()
+_PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
+_PLAN: pytest.StashKey[_Plan] = pytest.StashKey()
+_ANSWERS: pytest.StashKey[list[str]] = pytest.StashKey()
+
+
+class _Plan:
+    """What the command line and pyproject.toml want of this session."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from simkit import settings
+
+        self.profile: str | None = config.getoption("simkit_profile")
+        self.settings: Settings = settings.load(config.rootpath, self.profile)
+        self.store = config.rootpath / self.settings.store
+        seeds, seed = config.getoption("simkit_seeds"), config.getoption("simkit_seed")
+        #: Overrides what tests say themselves.
+        self.seeds: range | None = None if seeds is None else _parsed(settings.parse_seeds, seeds)
+        self.seed: int | None = seed
+        self.case: Case | None = None
+        name = config.getoption("simkit_replay")
+        if name is not None:
+            from simkit._pytest import replay
+
+            self.case = replay.find(name, self.store)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The four options."""
+    group = parser.getgroup("simkit", "simulated tests (simkit)")
+    group.addoption("--simkit-seeds", metavar="N|A-B", help="seeds of every simulated test: the first N, or A to B")
+    group.addoption("--simkit-seed", metavar="N", type=int, help="run simulated tests with this one seed")
+    group.addoption("--simkit-replay", metavar="CASE", help="replay a case: its id, the beginning of it, or its file")
+    group.addoption("--simkit-profile", metavar="NAME", help="settings of [tool.simkit.profiles.NAME]")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the settings when an option asks for them; else at the first simulated test."""
+    options = ("simkit_seeds", "simkit_seed", "simkit_replay", "simkit_profile")
+    if any(config.getoption(option) is not None for option in options):
+        _plan(config)
+
+
+def _plan(config: pytest.Config) -> _Plan:
+    plan = config.stash.get(_PLAN, None)
+    if plan is None:
+        from simkit.errors import SimkitError
+
+        try:
+            plan = config.stash[_PLAN] = _Plan(config)
+        except SimkitError as error:
+            raise pytest.UsageError(str(error)) from None
+    return plan
+
+
+def _parsed(parse: Any, text: str) -> range:
+    try:
+        seeds: range = parse(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"--simkit-seeds: {error}") from None
+    return seeds
+
+
+# ---------------------------------------------------------------------------------------------------------- collecting
+
+
+def _spec(function: Any) -> Spec | None:
+    """Without loading simkit.testing when nobody else has: then there is nothing to find."""
+    testing = sys.modules.get("simkit.testing")
+    spec: Spec | None = None if testing is None else testing.spec_of(function)
+    return spec
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(obj: object) -> list[pytest.Item] | None:
+    """The decorator, imported by its name, looks like a test and is none."""
+    testing = sys.modules.get("simkit.testing")
+    return [] if testing is not None and obj is testing.test else None
+
+
+@pytest.fixture
+def _simkit_seed(request: pytest.FixtureRequest) -> int | None:
+    """The seed that an item of its own runs; None for all."""
+    seed: int | None = getattr(request, "param", None)
+    return seed
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Items of their own for the seeds that `--lf`, the command line or `--simkit-seed` name."""
+    if _spec(metafunc.function) is None:
+        return
+    plan = _plan(metafunc.config)
+    if plan.case is not None:
+        return
+    if plan.seed is not None:
+        values: list[int | None] = [plan.seed]
+    else:
+        named = _named_seeds(metafunc.config, metafunc.definition.nodeid)
+        if not named:
+            return
+        values = [None, *named]
+    ids = [pytest.HIDDEN_PARAM if seed is None else f"seed={seed}" for seed in values]
+    metafunc.fixturenames.append(_SEED)
+    metafunc.parametrize(_SEED, values, indirect=True, ids=ids)
+
+
+def _named_seeds(config: pytest.Config, nodeid: str) -> list[int]:
+    from simkit._pytest import nodes
+
+    function = nodes.function_of(nodeid)
+    named = [_from_root(config, argument) for argument in config.args if "seed=" in argument]
+    if config.getoption("lf", default=False):
+        named += _last_failed(config)
+    return nodes.seeds_of(function, named)
+
+
+def _last_failed(config: pytest.Config) -> list[str]:
+    cache = getattr(config, "cache", None)
+    return [] if cache is None else list(cache.get("cache/lastfailed", {}))
+
+
+def _from_root(config: pytest.Config, argument: str) -> str:
+    """An id as the command line has it, as an id from the root folder."""
+    path, sep, rest = argument.partition("::")
+    relative = os.path.relpath(config.invocation_params.dir / path, config.rootpath)
+    return Path(relative).as_posix() + sep + rest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A replay runs the test of its case and nothing else."""
+    case = config.stash[_PLAN].case if _PLAN in config.stash else None
+    if case is None:
+        return
+    wanted = case.target["test"]
+    kept = [item for item in items if item.nodeid == wanted]
+    others = [item for item in items if item.nodeid != wanted]
+    if not kept:
+        raise pytest.UsageError(f"case {case.id} is of the test {wanted}, which is not among those collected here")
+    config.hook.pytest_deselected(items=others)
+    items[:] = kept
+
+
+# ------------------------------------------------------------------------------------------------------------- running
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run a simulated test as the session wants it, and look into its failure."""
+    spec = _spec(pyfuncitem.obj)
+    if spec is None:
+        return (yield)
+    from simkit import testing
+
+    plan = _plan(pyfuncitem.config)
+    if plan.case is not None:
+        return (yield from _replaying(pyfuncitem, plan, plan.case))
+    seed = pyfuncitem.funcargs.get(_SEED)
+    hypothesis = _is_hypothesis(pyfuncitem)
+    ambient = testing.Ambient(
+        plan.settings, seeds=[seed] if isinstance(seed, int) else plan.seeds, quiet=not hypothesis
+    )
+    if seed is None:
+        ambient.first = _failed_before(pyfuncitem)
+    try:
+        with testing.surrounded(ambient):
+            return (yield)
+    except BaseException as error:
+        failed = _failure_behind(error, ambient.failures)
+        if failed is None or not isinstance(error, Exception):
+            raise
+        found = _investigated(pyfuncitem, failed, plan)
+        if hypothesis:  # its report speaks of the error as it raised it
+            raise
+        sys.stdout.write(found.output)  # captured: what the shrunk run printed belongs to the failure
+        raise found.error from None
+    finally:
+        pyfuncitem.stash[_PASSED] = sorted({seed for seed in ambient.first if seed in ambient.passed})
+
+
+def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:
+    from simkit._pytest import inquest
+
+    test = _base(item)
+    found = inquest.investigate(failed, test, _fixtures(item), plan.settings, plan.store)
+    item.stash[_FOUND] = found
+    return found
+
+
+def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None, object, object]:
+    """Run the case in place of seeds. Inside `@given` hypothesis is passed over: the case holds the example."""
+    from simkit import testing
+    from simkit._pytest.replay import replay
+
+    def instead(spec: Spec, arguments: Any) -> None:
+        item.stash[_REPLAYED] = replayed = replay(case, spec, arguments, plan.settings.steps_max)
+        if replayed.error is not None:
+            raise replayed.error
+
+    if _is_hypothesis(item):
+        spec = _spec(item.obj)
+        assert spec is not None
+        instead(spec, _fixtures(item))
+        return True
+    with testing.surrounded(testing.Ambient(plan.settings, instead=instead)):
+        return (yield)
+
+
+def _failure_behind(error: BaseException, failures: Sequence[Failed]) -> Failed | None:
+    """The simulated failure that `error` is, or that is in the group that it is."""
+    inside = list(error.exceptions) if isinstance(error, BaseExceptionGroup) else []
+    for failed in reversed(failures):
+        if failed.error is error or any(failed.error is one for one in inside):
+            return failed
+    for one in inside:
+        deeper = _failure_behind(one, failures)
+        if deeper is not None:
+            return deeper
+    return None
+
+
+def _is_hypothesis(item: pytest.Function) -> bool:
+    return hasattr(item.obj, "hypothesis")
+
+
+def _fixtures(item: pytest.Function) -> dict[str, Any]:
+    names = item._fixtureinfo.argnames  # noqa: SLF001  # what pytest itself passes to the function
+    fixtures = {name: item.funcargs[name] for name in names}
+    if item.instance is not None:
+        fixtures["self"] = item.instance
+    return fixtures
+
+
+def _base(item: pytest.Item) -> str:
+    from simkit._pytest import nodes
+
+    return nodes.split(item.nodeid)[0]
+
+
+def _failed_before(item: pytest.Item) -> list[int]:
+    from simkit._pytest import nodes
+
+    known = [nodes.split(nodeid) for nodeid in _last_failed(item.config)]
+    return sorted({seed for base, seed in known if base == item.nodeid and seed is not None})
+
+
+# ----------------------------------------------------------------------------------------------------------- reporting
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the block, and report a failing seed under its own id."""
+    report = yield
+    if report.when != "call":
+        return report
+    passed = item.stash.get(_PASSED, [])
+    if passed:
+        vars(report)["simkit_passed"] = passed  # goes along when a worker sends the report
+    found, replayed = item.stash.get(_FOUND, None), item.stash.get(_REPLAYED, None)
+    if found is not None and report.failed:
+        from simkit._pytest import block, nodes
+
+        report.sections.append(("simkit", block.of_failure(found, _typed(item), _plan(item.config).profile)))
+        own = nodes.split(item.nodeid)[1] is not None
+        if not own and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
+            vars(report)["simkit_seed"] = found.failed.seed
+    elif replayed is not None:
+        report.sections.append(("simkit", str(replayed)))
+        vars(report)["simkit_answer"] = str(replayed)
+    return report
+
+
+def _typed(item: pytest.Item) -> str:
+    """The test as one would type it in the folder where pytest was started."""
+    path, sep, rest = _base(item).partition("::")
+    here = os.path.relpath(item.config.rootpath / path, item.config.invocation_params.dir)
+    return Path(here).as_posix() + sep + rest
+
+
+class _Session:
+    """What one process of the session does with reports, whichever process ran the tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Rename the report of a failing seed before anybody else sees it; forget seeds that no longer fail.
+
+        Not in a worker of xdist, which knows an item by one id only: there the report is renamed where it arrives.
+        """
+        if hasattr(self._config, "workerinput"):
+            return
+        self._forget_passed(report)
+        seed = getattr(report, "simkit_seed", None)
+        if seed is not None:
+            from simkit._pytest import nodes
+
+            report.nodeid = nodes.with_seed(report.nodeid, seed)
+        answer = getattr(report, "simkit_answer", None)
+        if answer is not None:
+            self._config.stash.setdefault(_ANSWERS, []).append(answer)
+
+    def _forget_passed(self, report: pytest.TestReport) -> None:
+        passed = getattr(report, "simkit_passed", [])
+        plugin = self._config.pluginmanager.get_plugin("lfplugin")
+        failed_before = getattr(plugin, "lastfailed", None)
+        if passed and isinstance(failed_before, dict):
+            from simkit._pytest import nodes
+
+            base, _ = nodes.split(report.nodeid)
+            gone = {nodes.with_seed(base, seed) for seed in passed}
+            for key in [key for key in failed_before if str(key) in gone]:  # text, or from pytest 9.2 on an object
+                del failed_before[key]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Listen to reports."""
+    session.config.pluginmanager.register(_Session(session.config), "simkit-session")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """What became of a replayed case, also when its test passes now."""
+    for answer in config.stash.get(_ANSWERS, []):
+        terminalreporter.write_line(f"simkit: {answer}")

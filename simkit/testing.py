@@ -1,0 +1,255 @@
+"""`simkit.test`: an async function with an argument `world` becomes a test that runs in a world of its own, seed by seed.
+
+The decorated function is a plain one, without `world` among its arguments: pytest gives it its fixtures, hypothesis its
+examples, and a plain call runs its seeds. `Ambient` is what a test runner, such as `pytest_plugin`, wants to be different.
+Importing this loads neither trio nor a simulated world.
+"""
+
+# ruff: noqa: PT028  # `test` is no test
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import sys
+import types
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.settings import Settings, parse_seeds
+
+if TYPE_CHECKING:
+    from simkit.strategy import Strategy
+    from simkit.tape import Stream
+    from simkit.world import Outcome, World  # noqa: TC004  # nobody reads these annotations; loading them loads trio
+
+#: Makes the strategy of one run from the stream "schedule" of its tape.
+StrategyMaker = Callable[["Stream"], "Strategy | None"]
+TestFunction = Callable[..., Awaitable[object]]
+#: Seeds for each example of hypothesis, unless the decorator says how many.
+_SEEDS_AN_EXAMPLE = 5
+
+
+def _random(stream: Stream) -> Strategy:
+    from simkit.strategy import RandomWalk
+
+    return RandomWalk(stream)
+
+
+def _fifo(_stream: Stream) -> None:
+    return None
+
+
+STRATEGIES: Mapping[str, StrategyMaker] = {"random": _random, "fifo": _fifo}
+
+
+@attrs.frozen
+class Spec:
+    """What the decorator said of one test."""
+
+    function: TestFunction
+    seeds: Sequence[int] | None
+    strategy: str | StrategyMaker | None
+    processes_may_fail: bool
+
+
+@attrs.frozen
+class Failed:
+    """A simulated run that failed inside a test."""
+
+    spec: Spec
+    seed: int
+    arguments: Mapping[str, Any]
+    outcome: Outcome[Any] = attrs.field(repr=False)
+    error: BaseException
+
+
+@attrs.define
+class Ambient:
+    """What surrounds a test: settings, seeds that override its own, seeds to try first; and what failed."""
+
+    settings: Settings = Settings()  # noqa: RUF009  # frozen
+    seeds: Sequence[int] | None = None
+    first: Sequence[int] = ()
+    #: Whether what passing seeds print is dropped; the failing one is run again for its words.
+    quiet: bool = False
+    #: Instead of any seed: a stand-in that is called with the program.
+    instead: Callable[[Spec, Mapping[str, Any]], object] | None = None
+    passed: list[int] = attrs.field(factory=list)
+    failures: list[Failed] = attrs.field(factory=list)
+
+
+_ambient = Ambient()
+
+
+@contextlib.contextmanager
+def surrounded(ambient: Ambient) -> Iterator[None]:
+    """Inside the block, tests run as `ambient` says."""
+    global _ambient  # noqa: PLW0603  # the one thing that a plain function cannot be handed
+    previous, _ambient = _ambient, ambient
+    try:
+        yield
+    finally:
+        _ambient = previous
+
+
+def test(
+    function: TestFunction | None = None,
+    *,
+    seeds: int | str | Sequence[int] | None = None,
+    strategy: str | StrategyMaker | None = None,
+    processes_may_fail: bool = False,
+) -> Any:
+    """Make an async function with an argument `world` a test that runs in a simulated world, once for each seed.
+
+    Args:
+        function: the test; the decorator is used with or without brackets.
+        seeds: how many (the first 50, say), a range as text ("100-199"), or the seeds; None for what settings say.
+        strategy: who takes the next step: "random", "fifo", or a function from a tape's stream to a `Strategy`.
+        processes_may_fail: whether a process may end with an exception of its own; else that fails the test.
+
+    Returns: a plain function with the other arguments, which raises what the first failing seed raised.
+    """
+    if function is None:
+        return functools.partial(test, seeds=seeds, strategy=strategy, processes_may_fail=processes_may_fail)
+    signature = inspect.signature(function)
+    _check(function, signature, strategy)
+    if isinstance(seeds, int | str):
+        seeds = parse_seeds(str(seeds))
+    spec = Spec(function, seeds, strategy, processes_may_fail)
+
+    @functools.wraps(function)
+    def runs_its_seeds(*args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        bound = runs_its_seeds.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        _run_seeds(spec, bound.arguments)
+
+    others = [one for name, one in signature.parameters.items() if name != "world"]
+    runs_its_seeds.__signature__ = signature.replace(parameters=others, return_annotation=None)  # type: ignore[attr-defined]
+    runs_its_seeds.simkit_spec = spec  # type: ignore[attr-defined]
+    return runs_its_seeds
+
+
+def spec_of(function: Any) -> Spec | None:
+    """The spec of a decorated function, also of one inside hypothesis's `@given`; None for any other."""
+    inner = getattr(getattr(function, "hypothesis", None), "inner_test", function)
+    spec = getattr(inner, "simkit_spec", None)
+    return spec if isinstance(spec, Spec) else None
+
+
+def program_of(spec: Spec, arguments: Mapping[str, Any]) -> Callable[[World], Awaitable[object]]:
+    """The test as a program for `simkit.run`."""
+    return functools.partial(_call, spec.function, dict(arguments))
+
+
+def run_seed(spec: Spec, arguments: Mapping[str, Any], seed: int, settings: Settings) -> Outcome[Any]:
+    """One run of a test, drawn from `seed`."""
+    from simkit.tape import Tape
+    from simkit.world import Limits, run
+
+    tape = Tape.from_seed(seed)
+    strategy = settings.strategy if spec.strategy is None else spec.strategy
+    make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    limits = Limits(steps=settings.steps_max)
+    return run(program_of(spec, arguments), tape=tape, strategy=make(tape.stream("schedule")), limits=limits)
+
+
+def failure_of(spec: Spec, outcome: Outcome[Any]) -> BaseException | None:
+    """Why a run fails its test; None when it passes."""
+    if outcome.error is not None:
+        return outcome.error
+    if outcome.bound is not None:
+        return _bound_met(outcome)
+    if spec.processes_may_fail:
+        return None
+    for process in outcome.failures:
+        if process.status is not None and process.status.error is not None:
+            return process.status.error
+    return None
+
+
+async def _call(function: TestFunction, arguments: dict[str, Any], world: World) -> object:
+    """By name, so that the place of `world` among the arguments does not matter; `self` is one of them."""
+    return await function(**arguments, world=world)
+
+
+def _run_seeds(spec: Spec, arguments: Mapping[str, Any]) -> None:
+    __tracebackhide__ = True
+    ambient = _ambient
+    if ambient.instead is not None:
+        ambient.instead(spec, arguments)
+        return
+    for seed in _seeds(spec, ambient):
+        with hushed() if ambient.quiet else contextlib.nullcontext():
+            outcome = run_seed(spec, arguments, seed, ambient.settings)
+        error = failure_of(spec, outcome)
+        if error is not None:
+            ambient.failures.append(Failed(spec, seed, arguments, outcome, error))
+            raise error.with_traceback(_of_program(error, spec))
+        ambient.passed.append(seed)
+
+
+def _seeds(spec: Spec, ambient: Ambient) -> Iterator[int]:
+    """Those that failed before, then all others."""
+    seeds = ambient.seeds
+    if seeds is None:
+        seeds = spec.seeds
+    if seeds is None:
+        seeds = ambient.settings.seeds[:_SEEDS_AN_EXAMPLE] if in_hypothesis() else ambient.settings.seeds
+    yield from ambient.first
+    yield from (seed for seed in seeds if seed not in ambient.first)
+
+
+@contextlib.contextmanager
+def hushed(into: io.StringIO | None = None) -> Iterator[None]:
+    """Keep what programs print out of the report."""
+    sink = into or io.StringIO()
+    with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+        yield
+
+
+def in_hypothesis() -> bool:
+    """Whether a hypothesis test is running right now."""
+    module = sys.modules.get("hypothesis")
+    return module is not None and bool(module.currently_in_test_context())
+
+
+def _of_program(error: BaseException, spec: Spec) -> types.TracebackType | None:
+    """The traceback from the test's own frame on; all of it when it is not in there."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code is not spec.function.__code__:
+        traceback = traceback.tb_next
+    return traceback or error.__traceback__
+
+
+def _check(function: TestFunction, signature: inspect.Signature, strategy: object) -> None:
+    name = getattr(function, "__qualname__", repr(function))
+    if not inspect.iscoroutinefunction(function):
+        raise _misused(name, "it is not an async function", "async def, with an argument `world`")
+    if "world" not in signature.parameters:
+        raise _misused(name, "it has no argument `world`", "an argument `world`, which gets the simulated world")
+    if isinstance(strategy, str) and strategy not in STRATEGIES:
+        raise _misused(name, f"there is no strategy {strategy!r}", f"one of {', '.join(STRATEGIES)}, or a function")
+
+
+def _misused(name: str, what: str, expected: str) -> SimkitError:
+    hint = "see `simkit.test`; with hypothesis, @given stands above @simkit.test"
+    return SimkitError(Problem("test-misused", f"@simkit.test cannot run {name}: {what}", name, expected, hint))
+
+
+def _bound_met(outcome: Outcome[Any]) -> SimkitError:
+    return SimkitError(
+        Problem(
+            "simulation-bound",
+            f"inconclusive: the run met its bound on {outcome.bound} after {outcome.steps} steps",
+            f"virtual time {outcome.now_ns} ns",
+            "a run that ends",
+            "something runs away, or `steps_max` in [tool.simkit] is too low",
+            ExitCode.INCONCLUSIVE,
+        )
+    )
