@@ -27,6 +27,7 @@ class Stream:
         self._seen: dict[str, int] = {}
         self._base = hashlib.blake2b(digest_size=8, key=tape.entropy.to_bytes(32, "big"), person=b"simkit-tape")
         self._base.update(_framed(label))
+        self._begun: dict[tuple[bytes, str], hashlib.blake2b] = {}
 
     def choose(self, site_key: str, n: int, weights: tuple[int, ...] | None = None) -> int:
         """Return a number below `n`, each equally likely unless integer `weights` say otherwise; recorded unless 0."""
@@ -68,8 +69,12 @@ class Stream:
         return random.Random(self._draw(b"source", site_key, 0))
 
     def _draw(self, use: bytes, site_key: str, occurrence: int) -> int:
-        digest = self._base.copy()
-        digest.update(b"%b%b%d" % (use, _framed(site_key), occurrence))
+        begun = self._begun.get((use, site_key))
+        if begun is None:
+            begun = self._begun[use, site_key] = self._base.copy()
+            begun.update(use + _framed(site_key))
+        digest = begun.copy()
+        digest.update(b"%d" % occurrence)
         return int.from_bytes(digest.digest(), "big")
 
 

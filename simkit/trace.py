@@ -9,12 +9,16 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias, cast
 
 import attrs
 
 #: Entries are written to a sink in batches of at least this many.
 _BATCH = 4096
+
+#: What a component told: a kind and its details.
+Told: TypeAlias = tuple[str | int | None, ...]
+Entry: TypeAlias = int | Told
 
 
 class Sink(Protocol):
@@ -42,8 +46,8 @@ class Trace:
     """Grows while a run goes on. Bounded by the bounds on steps and on time."""
 
     def __init__(self, sink: Sink | None = None) -> None:
-        # A step is the task's number, a move of the clock is minus the time, anything else a line of text.
-        self._entries: list[int | str] = []
+        # A step is the task's number, a move of the clock is minus the time, anything else is put into words when asked.
+        self._entries: list[Entry] = []
         self._names: Mapping[int, str] = {}
         self._sink = sink
         self._written = 0
@@ -54,7 +58,7 @@ class Trace:
 
     def record(self, kind: str, *details: str | int | None) -> None:
         """Tell an event. No addresses, no unordered collections: the text is part of the digest."""
-        self._entries.append(" ".join((kind, *map(str, details))).replace("\n", "\\n"))
+        self._entries.append((kind, *details))
 
     def record_step_and_flush(self, entry: int) -> None:
         """As `record_step`, and hand on to the sink what has gathered."""
@@ -72,7 +76,7 @@ class Trace:
     def digest(self) -> str:
         """32 hex digits that stand for all entries, in order."""
         if self._digested[0] != len(self._entries):
-            text = "\n".join(map(str, self._entries)).encode("utf-8", "surrogatepass")
+            text = "\n".join(map(_worded, self._entries)).encode("utf-8", "surrogatepass")
             self._digested = len(self._entries), hashlib.blake2b(text, digest_size=16).hexdigest()
         return self._digested[1]
 
@@ -104,13 +108,18 @@ class Trace:
         self._sink.write("".join(lines))
         self._written, self._written_ns = len(self._entries), now_ns
 
-    def _told(self, index: int, now_ns: int, entry: int | str) -> Event:
+    def _told(self, index: int, now_ns: int, entry: Entry) -> Event:
         if type(entry) is int:
             if entry < 0:
                 return Event(index, now_ns, "clock", f"moves to {now_ns} ns")
             return Event(index, now_ns, "step", f"task {entry} {self._names.get(entry, '')}".rstrip())
-        kind, _, detail = str(entry).partition(" ")
+        kind, _, detail = _worded(entry).partition(" ")
         return Event(index, now_ns, kind, detail)
+
+
+def _worded(entry: Entry) -> str:
+    """An entry as one line; most runs need none of them."""
+    return str(entry) if type(entry) is int else " ".join(map(str, cast("Told", entry))).replace("\n", "\\n")
 
 
 @attrs.frozen

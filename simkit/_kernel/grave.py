@@ -27,7 +27,6 @@ _MANAGERS = (
 #: Followed only when reached from an exit stack.
 _STACKS = (collections.deque, tuple)
 _AWAITABLES = {"async_generator_asend", "async_generator_athrow", "coroutine_wrapper", "anext_awaitable"}
-_kinds: dict[type, str] = {}
 _VISITS_MAX = 100_000
 _WORD_BYTES = ctypes.sizeof(ctypes.c_size_t)
 _FINALIZED = 1
@@ -54,23 +53,26 @@ def lay_to_rest(dead: Iterable[object]) -> None:
 
 def _reachable(one: object) -> list[object]:
     """What `one` keeps and nobody else does, as far as that is plain."""
-    kind = _kind(type(one))
+    kind = _kinds[type(one)]
     if kind == "frame":
-        return [found for found in gc.get_referents(one) if _kind(type(found))]
+        return [found for found in gc.get_referents(one) if _kinds[type(found)]]
     if kind == "manager":
-        return [found for found in vars(one).values() if _kind(type(found)) or type(found) in _STACKS]
+        return [found for found in vars(one).values() if _kinds[type(found)] or type(found) in _STACKS]
     if isinstance(one, _STACKS):
-        return [found for found in one if _kind(type(found)) or type(found) in _STACKS]
+        return [found for found in one if _kinds[type(found)] or type(found) in _STACKS]
     return []
 
 
-def _kind(kind: type) -> str:
-    """How instances of `kind` are followed; not at all when empty. By type, as this is asked of all that the dead hold."""
-    known = _kinds.get(kind)
-    if known is None:
+class _Kinds(dict[type, str]):
+    """How instances of a type are followed; not at all when empty. By type, as this is asked of all that the dead hold."""
+
+    def __missing__(self, kind: type) -> str:
         frame = kind in _FRAMES or kind is types.MethodType or kind.__name__ in _AWAITABLES
-        known = _kinds[kind] = "frame" if frame else "manager" if issubclass(kind, _MANAGERS) else ""
-    return known
+        self[kind] = found = "frame" if frame else "manager" if issubclass(kind, _MANAGERS) else ""
+        return found
+
+
+_kinds = _Kinds()
 
 
 def _mark(one: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket as stdlib_socket
 import struct
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -16,6 +17,9 @@ from simkit.process import Process, ProcessDead
 
 if TYPE_CHECKING:
     from simkit.network import Network
+
+
+_DOTTED = re.compile(r"(\d{1,3}\.){3}\d{1,3}", re.ASCII)
 
 
 class SimulatedSocket(trio.socket.SocketType):
@@ -241,6 +245,8 @@ class SimulatedSocket(trio.socket.SocketType):
         host, port = address
         if host == "":
             host = "0.0.0.0" if local else "127.0.0.1"  # noqa: S104 - an address of the simulation
+        if isinstance(host, str) and isinstance(port, int) and _DOTTED.fullmatch(host):
+            return host, port  # an address already: nothing to ask
         found = await trio.socket.getaddrinfo(host, port, stdlib_socket.AF_INET, stdlib_socket.SOCK_STREAM)
         name, number = found[0][4][:2]
         return str(name), int(number)
