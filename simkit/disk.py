@@ -1,7 +1,8 @@
 """A simulated disk: files and directories with a page cache, fsync, directory sync, power loss, and faults.
 
 The map: `Disk` is one host's disk and outlives its processes; `File` is an open handle, gated by the life of its owner;
-`Boundary` is one state-changing operation, reported just before it takes effect. `_storage` holds the parts.
+`Boundary` is one state-changing operation, reported just before it takes effect; `CrashState` is one state that a power
+loss may leave. `_storage` holds the parts: `device` what goes wrong, `namespace` names, `inode` bytes, `states`.
 
 The durability model is strict POSIX, the weakest a correct program may assume:
 
@@ -22,16 +23,18 @@ import errno
 import functools
 import os
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Literal, NoReturn
+from typing import Literal
 
 import attrs
 
-from simkit._storage.faults import ALWAYS, NEVER, DiskFaults, Injector, Ratio
-from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, gate
+from simkit._storage.device import Device, Hook
+from simkit._storage.faults import ALWAYS, NEVER, DiskFaults, Ratio
+from simkit._storage.handle import Boundary, File, Owner, ProcessDead, Tear, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
-from simkit._storage.namespace import DIRECTORY, Namespace
+from simkit._storage.namespace import Directory
+from simkit._storage.states import CrashState, CrashStates, crash_states, verdicts
 
 __all__ = [
     "ALWAYS",
@@ -39,6 +42,8 @@ __all__ = [
     "SECTOR_BYTES",
     "Boundary",
     "Choices",
+    "CrashState",
+    "CrashStates",
     "Disk",
     "DiskFaults",
     "File",
@@ -60,7 +65,7 @@ class PowerLoss:
     losses: Mapping[str, int]
 
 
-class Disk:
+class Disk(Device):
     """One host's disk.
 
     Args:
@@ -76,71 +81,15 @@ class Disk:
         self,
         name: str,
         stream: Choices,
-        on_boundary: Callable[[Boundary], Tear | None] | None = None,
+        on_boundary: Hook | None = None,
         *,
         entry_durable_on_fsync: bool = False,
         provisioned: bool = True,
         capacity_bytes: int | None = None,
     ) -> None:
-        self.name = name
-        self.boundaries = 0
+        super().__init__(name, stream, on_boundary, capacity_bytes)
         self.entry_durable_on_fsync = entry_durable_on_fsync
         self.provisioned = provisioned
-        self.crashes = 0
-        self._stream = stream
-        self._names = Namespace()
-        self._injector = Injector(stream)
-        self.handles = Handles(self)
-        self._on_boundary = on_boundary
-        self._capacity_bytes = capacity_bytes
-        #: Whether operations take the careful path: a hook, a fault or a capacity is set.
-        self.armed = False
-        self._rearm()
-
-    # ---- knobs
-
-    @property
-    def on_boundary(self) -> Callable[[Boundary], Tear | None] | None:
-        """The hook that sees every boundary before it takes effect."""
-        return self._on_boundary
-
-    @on_boundary.setter
-    def on_boundary(self, hook: Callable[[Boundary], Tear | None] | None) -> None:
-        self._on_boundary = hook
-        self._rearm()
-
-    @property
-    def faults(self) -> DiskFaults:
-        """How often this disk misbehaves."""
-        return self._injector.faults
-
-    @faults.setter
-    def faults(self, faults: DiskFaults) -> None:
-        self._injector.faults = faults
-        self._rearm()
-
-    @property
-    def capacity_bytes(self) -> int | None:
-        """Bound on the sum of file sizes."""
-        return self._capacity_bytes
-
-    @capacity_bytes.setter
-    def capacity_bytes(self, capacity_bytes: int | None) -> None:
-        self._capacity_bytes = capacity_bytes
-        self._rearm()
-
-    @property
-    def fired(self) -> Mapping[str, int]:
-        """How often each fault and loss really happened."""
-        return dict(self._injector.fired)
-
-    def fail_next(self, kind: str, errno_: int, *, path: str | None = None, times: int = 1) -> None:
-        """Let the next `times` operations of `kind` ("read" or a boundary's kind) fail with `errno_`.
-
-        `path` narrows it to one file. `fired` tells afterwards whether it happened, e.g. `{"fsync-eio": 1}`.
-        """
-        self._injector.fail_next(kind, errno_, path=None if path is None else normal(path), times=times)
-        self._rearm()
 
     # ---- files and directories
 
@@ -149,7 +98,7 @@ class Disk:
         path = normal(path)
         gate(owner)
         node = self._names.visible.get(path)
-        if node is DIRECTORY:
+        if isinstance(node, Directory):
             raise _error(errno.EISDIR, path)
         if not isinstance(node, Inode):
             if not create:
@@ -169,7 +118,7 @@ class Disk:
 
     def is_directory(self, path: str) -> bool:
         """Return whether a directory of that name is visible."""
-        return self._names.visible.get(normal(path)) is DIRECTORY
+        return isinstance(self._names.visible.get(normal(path)), Directory)
 
     def size(self, path: str) -> int:
         """Return the visible size of a file."""
@@ -190,20 +139,27 @@ class Disk:
         path = normal(path)
         gate(owner)
         self._inode(path)
-        self.enter("unlink", path, owner=owner)
-        self._names.change("unlink", (path, None))
+        number = self.enter("unlink", path, owner=owner)
+        self._names.change("unlink", number, (path, None))
 
     def rename(self, source: str, target: str, *, owner: Owner | None = None) -> None:
-        """Give a file another name, atomically replacing what had it. Durable by a sync of either directory."""
+        """Give a file or directory another name, atomically replacing what had it: a file by a file, an empty directory by
+        a directory. Durable by a sync of either parent.
+        """
         source, target = normal(source), normal(target)
         gate(owner)
-        inode = self._inode(source)
+        node = self._names.visible.get(source)
+        if node is None:
+            raise _error(errno.ENOENT, source)
         self._directory(posixpath.dirname(target))
-        if self._names.visible.get(target) is DIRECTORY:
-            raise _error(errno.EISDIR, target)
-        self.enter("rename", source, owner=owner)
-        if source != target:
-            self._names.change("rename", (source, None), (target, inode))
+        self._check_target(source, target)
+        number = self.enter("rename", source, owner=owner)
+        if source == target:
+            return
+        if isinstance(node, Directory):
+            self._names.move(source, target, number)
+        else:
+            self._names.change("rename", number, (source, None), (target, node))
 
     def mkdir(self, path: str, *, owner: Owner | None = None) -> None:
         """Make a directory. Durable by a sync of its parent."""
@@ -212,8 +168,8 @@ class Disk:
         if path in self._names.visible:
             raise _error(errno.EEXIST, path)
         self._directory(posixpath.dirname(path))
-        self.enter("mkdir", path, owner=owner)
-        self._names.change("mkdir", (path, DIRECTORY))
+        number = self.enter("mkdir", path, owner=owner)
+        self._names.change("mkdir", number, (path, Directory()))
 
     def rmdir(self, path: str, *, owner: Owner | None = None) -> None:
         """Remove an empty directory. Durable by a sync of its parent."""
@@ -221,26 +177,26 @@ class Disk:
         gate(owner)
         if self.listdir(path):
             raise _error(errno.ENOTEMPTY, path)
-        self.enter("rmdir", path, owner=owner)
-        self._names.change("rmdir", (path, None))
+        number = self.enter("rmdir", path, owner=owner)
+        self._names.change("rmdir", number, (path, None))
 
     def sync_dir(self, path: str, *, owner: Owner | None = None) -> None:
         """Make every change of names in this directory durable (fsync of the directory)."""
         path = normal(path)
         gate(owner)
-        self._directory(path)
+        directory = self._directory(path)
         self.enter("sync_dir", path, owner=owner)
-        if not (self.armed and self._injector.lies("sync_dir", path)):
-            self._names.sync(lambda change: change.touches(path))
+        if not (self.faulty and self._lies("sync_dir", path)):
+            self._names.sync(lambda change: change.touches(directory))
 
-    # ---- power
+    # ---- power, and what is really on the platter
 
-    def crash(self, mode: CrashMode = "sample") -> PowerLoss:
+    def crash(self, mode: CrashMode | CrashState = "sample") -> PowerLoss:
         """Lose power: every handle dies, and what no sync covered is settled.
 
         Args:
             mode: "sample" draws the fate of each unsynced write and entry from the tape; "lose" loses all of them,
-                "keep" none.
+                "keep" none; a state of `crash_states` leaves exactly that.
         """
         self.handles.release_all()
         losses: dict[str, int] = {}
@@ -249,19 +205,51 @@ class Disk:
             losses[what] = losses.get(what, 0) + 1
             self._injector.count(what)
 
-        self._names.lose_power(mode, self._stream, count)
-        settled: list[Inode] = []
-        for path, node in self._names.durable.items():
-            # a lost unlink beside a kept rename can leave one file under two names
-            if isinstance(node, Inode) and not any(node is other for other in settled):
-                settled.append(node)
-                node.lose_power(path, mode, self._stream, count)
+        verdict = verdicts(mode, self._stream)
+        names = self._names.lose_power(verdict.entry, count)
+        # a lost unlink beside a kept rename can leave one file under two names
+        inodes = {node: path for path, node in reversed(names.items()) if isinstance(node, Inode)}
+        for inode, path in reversed(inodes.items()):
+            inode.lose_power(path, verdict.data, count)
+        for inode in inodes:
+            inode.restart()
         self.crashes += 1
-        return PowerLoss(mode, losses)
+        return PowerLoss(mode if isinstance(mode, str) else mode.code, losses)
+
+    def crash_states(self, bound: int = 1000) -> CrashStates:
+        """What a power loss at this moment may leave, each set of files once.
+
+        Every legal state when there are at most `bound`; else `bound` of them, those at boundaries first: cut off after
+        each change in order, torn there, one change lost alone, one kept alone, then drawn from the tape.
+        """
+        return crash_states(self._names, bound, self._stream)
+
+    def load(self, files: Mapping[str, bytes]) -> None:
+        """Let these files be there durably, as if written when the host was set up: a `CrashState`'s, say."""
+        for path, data in ((normal(path), data) for path, data in files.items()):
+            self._names.provide(posixpath.dirname(path))
+            self._names.plant(path, data)
+
+    def drop_caches(self) -> None:
+        """Forget every clean page: reads show what is really on the disk, under what is still dirty."""
+        for node in self._names.visible.values():
+            if isinstance(node, Inode):
+                node.drop_cache()
+
+    def corrupt(self, path: str, offset: int, bit: int = 0) -> bool:
+        """Let one bit of a file rot now; False when it was spared (see `simkit.copies`)."""
+        path = normal(path)
+        return self.rot(self._inode(path), path, offset, bit)
+
+    def fail_next(self, kind: str, errno_: int, *, path: str | None = None, times: int = 1) -> None:
+        super().fail_next(kind, errno_, path=None if path is None else normal(path), times=times)
+
+    def strike_next(self, fault: str, *, path: str | None = None, times: int = 1) -> None:
+        super().strike_next(fault, path=None if path is None else normal(path), times=times)
 
     def durable_files(self) -> dict[str, bytes]:
         """Return what is durable for certain: what `crash("lose")` would leave."""
-        return {path: bytes(node.durable) for path, node in self._names.durable.items() if isinstance(node, Inode)}
+        return {path: bytes(node.durable) for path, node in self._names.survivors().items() if isinstance(node, Inode)}
 
     def digest(self) -> str:
         """Return a digest of every visible name and byte."""
@@ -272,96 +260,14 @@ class Disk:
             found.update(data)
         return found.hexdigest()
 
-    # ---- for File (and not for programs)
-
-    def enter(
-        self, kind: str, path: str, *, file: File | None = None, owner: Owner | None = None, size: int = 0
-    ) -> None:
-        """Count and report a boundary that is not a write; raise when the hook took the owner down or a fault is due."""
-        self.boundaries += 1
-        if not self.armed:
-            return
-        if self._on_boundary is not None:
-            self._ask(Boundary(self.boundaries, kind, path, 0, size))
-            gate(file if file is not None else owner)
-        error = self._injector.error(kind, path)
-        if error is not None:
-            raise error
-
-    def write_carefully(self, file: File, data: bytes, offset: int) -> None:
-        """Report and carry out a write, with tearing, capacity and faults."""
-        if self._on_boundary is not None:
-            tear = self._ask(Boundary(self.boundaries, "write", file.path, offset, len(data)))
-            if tear is not None:
-                self._tear(file, data[: tear.keep_bytes], offset, tear)
-            gate(file)
-        error = self._injector.error("write", file.path)
-        if error is not None:
-            raise error
-        grown = offset + len(data) - len(file.inode.cache)
-        if self._capacity_bytes is not None and grown > 0 and self.used_bytes() + grown > self._capacity_bytes:
-            self._injector.count("full")
-            raise _error(errno.ENOSPC, file.path)
-        file.inode.write(data, offset)
-
-    def fsync(self, file: File) -> None:
-        """Carry out an fsync."""
-        try:
-            self.enter("fsync", file.path, file=file)
-        except OSError:
-            file.inode.drop_dirty()
-            raise
-        if self.armed and self._injector.lies("fsync", file.path):
-            return
-        file.inode.sync()
-        if self.entry_durable_on_fsync:
-            self._names.sync(lambda change: change.links(file.inode))
-
-    def check_read(self, path: str) -> None:
-        """Raise when a read of `path` must fail."""
-        error = self._injector.error("read", path)
-        if error is not None:
-            raise error
-
-    def used_bytes(self) -> int:
-        """Sum of the visible file sizes."""
-        return sum(len(node.cache) for node in self._names.visible.values() if isinstance(node, Inode))
-
     # ---- inside
-
-    def _rearm(self) -> None:
-        injector = self._injector
-        self.armed = (
-            self._on_boundary is not None
-            or self._capacity_bytes is not None
-            or injector.faults != DiskFaults()
-            or injector.waiting > 0
-        )
-
-    def _ask(self, boundary: Boundary) -> Tear | None:
-        """Let the hook see the boundary; whoever was inside the disk when the power went does not come back."""
-        if self._on_boundary is None:
-            return None
-        crashes = self.crashes
-        tear = self._on_boundary(boundary)
-        if self.crashes != crashes:
-            msg = f"the power of {self.name} went at {boundary.kind} of {boundary.path}"
-            raise ProcessDead(msg)
-        return tear
 
     def _create(self, path: str, owner: Owner | None) -> Inode:
         self._directory(posixpath.dirname(path))
-        self.enter("create", path, owner=owner)
+        number = self.enter("create", path, owner=owner)
         inode = Inode()
-        self._names.change("create", (path, inode))
+        self._names.change("create", number, (path, inode))
         return inode
-
-    def _tear(self, file: File, data: bytes, offset: int, tear: Tear) -> NoReturn:
-        file.inode.write(data, offset)
-        self._injector.count("torn-by-hook")
-        tear.then()
-        msg = f"the writer of {file.path} went down in the middle of a write"
-        raise ProcessDead(msg)
 
     def _inode(self, path: str) -> Inode:
         node = self._names.visible.get(path)
@@ -369,12 +275,26 @@ class Disk:
             return node
         raise _error(errno.ENOENT if node is None else errno.EISDIR, path)
 
-    def _directory(self, path: str) -> None:
+    def _check_target(self, source: str, target: str) -> None:
+        """Raise what rename(2) raises when `target` cannot be replaced."""
+        old, new = self._names.visible[source], self._names.visible.get(target)
+        if isinstance(old, Directory):
+            if target.startswith(source.rstrip("/") + "/"):
+                raise _error(errno.EINVAL, target)
+            if isinstance(new, Inode):
+                raise _error(errno.ENOTDIR, target)
+            if source != target and new is not None and self._names.children(target):
+                raise _error(errno.ENOTEMPTY, target)
+        elif isinstance(new, Directory):
+            raise _error(errno.EISDIR, target)
+
+    def _directory(self, path: str) -> Directory:
         node = self._names.visible.get(path)
         if node is None and self.provisioned:
-            self._names.provide(path)
-        elif node is not DIRECTORY:
+            return self._names.provide(path)
+        if not isinstance(node, Directory):
             raise _error(errno.ENOENT if node is None else errno.ENOTDIR, path)
+        return node
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
+import datetime
 import random
 import sys
 from collections.abc import Iterator
@@ -82,9 +83,11 @@ def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
         _patches = _Patches()
     noise = world.tape.stream("guard").random_source("noise")
     timers = world.kernel.timers
-    active = state.Active(
-        now_ns=lambda: epoch_ns + timers.now_ns, elapsed_ns=lambda: timers.now_ns, pid=_pid, noise=noise
-    )
+    def now_ns() -> int:
+        process = current_process()
+        return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
+
+    active = state.Active(now_ns=now_ns, zone=_zone, elapsed_ns=lambda: timers.now_ns, pid=_pid, noise=noise)
     shared = random.getstate()
     random.seed(noise.getrandbits(64))
     _patches.apply()
@@ -110,6 +113,11 @@ def permitted(*events: str) -> Iterator[None]:
     finally:
         for event in events:
             active.permitted.remove(event)
+
+
+def _zone() -> datetime.tzinfo:
+    process = current_process()
+    return datetime.UTC if process is None else process.host.clock.zone
 
 
 def _pid() -> int:

@@ -16,17 +16,19 @@ import errno
 import os
 import socket as stdlib_socket
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import trio
 
 from simkit._kernel.timers import Timer
 from simkit._network.connecting import Attempt
+from simkit._network.darkness import Darkness
 from simkit._network.endpoint import Address, Endpoint
 from simkit._network.hooks import Factory, Resolver
 from simkit._network.listening import Listener
 from simkit._network.sockets import SimulatedSocket
+from simkit._network.weather import STRIKES, Strike, Weather
 from simkit._storage.faults import NEVER, Ratio
 from simkit.process import Process, current_process
 
@@ -59,20 +61,37 @@ class NetworkOptions:
     death: Literal["reset", "eof", "sampled"] = "reset"
     #: How often a kill also loses what the process had sent and was still in flight.
     death_loses_in_flight: Ratio = NEVER
+    #: How often a segment is lost: sent again, it arrives `stall_ns` later, and all that follows on its connection too.
+    stalls: Ratio = NEVER
+    stall_ns: int = 1_000_000_000
+    #: How often a link is clogged by a segment: for `clog_ns` nothing arrives over it.
+    clogs: Ratio = NEVER
+    clog_ns: int = 5_000_000_000
+    #: How often the first packet of a connection is lost; it is sent again after a second.
+    syn_losses: Ratio = NEVER
+    #: How often a name does not resolve for now.
+    dns_failures: Ratio = NEVER
+    datagram_losses: Ratio = NEVER
+    datagram_duplicates: Ratio = NEVER
+    #: What a link carries in a second, in each direction; None for any amount.
+    bytes_per_s: int | None = None
     buffer_bytes: int = 65536
     connect_timeout_ns: int = 130_000_000_000
+    #: When TCP gives up on a host that does not answer, as Linux by default.
+    retransmit_timeout_ns: int = 924_600_000_000
 
 
 class Network:
     """All hosts' TCP. `fired` counts every fault that really happened."""
 
     def __init__(self, world: World) -> None:
-        #: Latencies and faults; to be replaced at any time.
-        self.options = NetworkOptions()
         self.connections: dict[int, Endpoint] = {}
         self.fired: dict[str, int] = {}
         self._world = world
         self._stream = world.tape.stream("network")
+        self._options = NetworkOptions()
+        self._weather = Weather(self, self._stream)
+        self._darkness = Darkness(self)
         self._aliases: dict[str, str] = {}
         self._listeners: dict[tuple[str, int], Listener] = {}
         self._bound: dict[tuple[str, int], SimulatedSocket] = {}
@@ -86,6 +105,43 @@ class Network:
 
     # ---- what a test or a driver does to the network
 
+    @property
+    def options(self) -> NetworkOptions:
+        """Latencies and faults; to be replaced at any time."""
+        return self._options
+
+    @options.setter
+    def options(self, options: NetworkOptions) -> None:
+        self._options = options
+        self._weather.judge(options)
+
+    def strike_next(self, what: Strike, source: str | None = None, target: str | None = None, *, times: int = 1) -> None:
+        """Let a fault happen the next `times` that it can, on the link from `source` to `target`, or any.
+
+        `what` is "break" (a segment breaks its connection), "stall" (one is lost and sent again), "syn-loss" (so is the
+        first one of a connection), "dns" (`target` does not resolve), "datagram-loss" or "datagram-duplicate".
+        """
+        self._weather.ask(what, source, target, times)
+
+    def clog(self, a: str, b: str, ns: int, *, one_way: bool = False) -> None:
+        """Let nothing arrive over the link between two places for `ns`; then all of it does. One way: only `a` to `b`."""
+        for pair in ((a, b),) if one_way else ((a, b), (b, a)):
+            self._weather.clogged[pair] = max(self._weather.clogged.get(pair, 0), self.now_ns + ns)
+        self.call_later(ns, self._release)
+        self.count("clog")
+
+    def slow_reader(self, place: str, *, pause_ns: int, bytes_max: int = 1024) -> None:
+        """Let every receive at `place` take `pause_ns` and give at most `bytes_max`: its peers fill its window."""
+        self._weather.slow_readers[place] = (bytes_max, pause_ns)
+
+    def calm(self) -> None:
+        """Turn all faults off and mend every link. Latencies, bandwidth and time-outs stay as they are."""
+        self._weather.calm()
+        off: dict[str, Any] = dict.fromkeys(("breaks", "clogs", *STRIKES.values(), "death_loses_in_flight"), NEVER)
+        self.options = attrs.evolve(self._options, **off)
+        self._weather.clogged.clear()
+        self.heal()
+
     def alias(self, name: str, host: str = OUTSIDE) -> None:
         """Let `name` resolve to `host`, e.g. the name of a service that the outside runs."""
         self._aliases[name] = host
@@ -95,15 +151,21 @@ class Network:
         self._cut[a, b] = True
         if not one_way:
             self._cut[b, a] = True
-        self._count("partition")
+        self.count("partition")
 
     def heal(self, a: str | None = None, b: str | None = None) -> None:
         """Mend the link between two places, all links of one, or all there are; what was held up travels again."""
         wanted = [name for name in (a, b) if name is not None]
         self._cut = {pair: True for pair in self._cut if not all(name in pair for name in wanted)}
+        self._release()
+
+    def _release(self) -> None:
+        """Let travel again what no link holds up any more."""
+        clogged, now_ns = self._weather.clogged, self.now_ns
+        self._weather.clogged = clogged = {pair: until_ns for pair, until_ns in clogged.items() if until_ns > now_ns}
         held, self._held = self._held, []
         for source, target, resume in held:
-            if (source, target) in self._cut:
+            if (source, target) in self._cut or (source, target) in clogged:
                 self._held.append((source, target, resume))
             else:
                 self.post(source, target, resume)
@@ -114,7 +176,7 @@ class Network:
         for end in broken:
             end.break_both()
         if broken:
-            self._count("reset")
+            self.count("reset")
         return len(broken)
 
     # ---- names and addresses
@@ -132,6 +194,8 @@ class Network:
         name = self._aliases.get(name, name)
         if name == "localhost":
             return "127.0.0.1"
+        if self._weather.foul and self._weather.strikes("dns", self.place_of(current_process()), name):
+            raise stdlib_socket.gaierror(stdlib_socket.EAI_AGAIN, "Temporary failure in name resolution")
         if name != OUTSIDE and name not in self._world.hosts:
             raise stdlib_socket.gaierror(stdlib_socket.EAI_NONAME, f"no host is called {name!r} in this simulation")
         return self.address_of(name)
@@ -218,13 +282,14 @@ class Network:
         """Set a callback timer of the world."""
         return self._world.call_later(delay_ns, fn)
 
-    def latency_ns(self, source: str, target: str) -> int:
-        """Draw how long one segment travels."""
-        options = self.options
+    def latency_ns(self, source: str, target: str, size: int = 0) -> int:
+        """Draw how long one segment travels that carries `size` bytes."""
+        options = self._options
         if source == target:
             return options.loopback_latency_ns
         drawn = self._stream.choose(f"latency:{source}>{target}", len(options.spread), options.spread_weights)
-        return options.latency_ns * options.spread[drawn]
+        travel_ns = options.latency_ns * options.spread[drawn]
+        return travel_ns + self._weather.delay_ns(source, target, size) if self._weather.foul else travel_ns
 
     def post(self, source: str, target: str, then: Callable[[], object]) -> None:
         """Let a single packet travel, then call; a cut link holds it until it heals."""
@@ -237,18 +302,45 @@ class Network:
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` for `heal` and return True."""
-        if (source, target) not in self._cut:
+        if (source, target) not in self._cut and (
+            not self._weather.clogged or self._weather.clogged.get((source, target), 0) <= self.now_ns
+        ):
             return False
         self._held.append((source, target, resume))
         return True
 
     def breaks(self, source: str, target: str) -> bool:
         """Draw whether this segment breaks its connection."""
-        num, den = self.options.breaks
-        if num <= 0 or not self._stream.chance(f"break:{source}>{target}", num, den):
-            return False
-        self._count("break")
-        return True
+        return self._weather.foul and self._weather.strikes("break", source, target)
+
+    def loses_syn(self, source: str, target: str) -> bool:
+        """Draw whether the first packet of a connection is lost."""
+        return self._weather.foul and self._weather.strikes("syn-loss", source, target)
+
+    def is_up(self, place: str) -> bool:
+        """Whether the machine there is on."""
+        return place == OUTSIDE or self._world.hosts[place].up
+
+    def unanswered(self, end: Endpoint) -> None:
+        """Something was sent to an end whose machine is off."""
+        self._darkness.note(end)
+
+    def booted(self, place: str) -> None:
+        """A machine is on again."""
+        self._darkness.booted(place)
+
+    @property
+    def slow_readers(self) -> dict[str, tuple[int, int]]:
+        """Places that read slowly: how many bytes at most, and after which pause."""
+        return self._weather.slow_readers
+
+    async def read_slowly(self, place: str, size: int) -> int:
+        """Pause before a read at `place`, and return how much of it to do."""
+        bytes_max, pause_ns = self._weather.slow_readers.get(place, (size, 0))
+        if pause_ns:
+            self.count("slow-read")
+            await self._world.sleep_ns(pause_ns)
+        return min(size, bytes_max)
 
     def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
         """Trace an event of the network."""
@@ -287,6 +379,10 @@ class Network:
                 self._attempts[socket.number].forget_task()
             self.forget_socket(socket)
             killed = owner.status is not None and owner.status.kind == "killed"
+            if not owner.host.up:
+                self.count("half-open")
+                socket.vanish()
+                continue
             socket.die(
                 reset=killed and self._dies_by_reset(socket),
                 drop=killed and self._death_drops(socket),
@@ -301,7 +397,7 @@ class Network:
         num, den = self.options.death_loses_in_flight
         if num <= 0 or not self._stream.chance(f"death-drops:{socket.place}", num, den):
             return False
-        self._count("death-drops")
+        self.count("death-drops")
         return True
 
     def _stop_listening(self, listener: Listener) -> None:
@@ -321,7 +417,8 @@ class Network:
         self._numbers[what] += 1
         return self._numbers[what]
 
-    def _count(self, what: str) -> None:
+    def count(self, what: str) -> None:
+        """Note that a fault happened."""
         self.fired[what] = self.fired.get(what, 0) + 1
 
 

@@ -44,6 +44,7 @@ class Process:
         self.status: ExitStatus | None = None
         #: Whether it is stopped, as by SIGSTOP.
         self.paused = False
+        self._stalled_until_ns = 0
         self._ended = trio.Event()
         self._mourners: list[Callable[[], object]] = []
 
@@ -81,7 +82,15 @@ class Process:
         if self.alive and self.paused:
             self.paused = False
             self.host.world.trace.record("resume", self.label)
-            self.host.world.kernel.resume(self)
+            self._unstall()
+
+    def stall(self, ns: int) -> None:
+        """Let none of its tasks go on for `ns` from their next await, as when the call it is in takes so long."""
+        if self.alive:
+            world = self.host.world
+            self._stalled_until_ns = max(self._stalled_until_ns, world.now_ns) + ns
+            world.kernel.pause(self)
+            world.call_later(self._stalled_until_ns - world.now_ns, self._unstall)
 
     async def wait(self) -> ExitStatus:
         """Wait until it has ended, and return how."""
@@ -94,6 +103,13 @@ class Process:
             self._mourners.append(callback)
         else:
             callback()
+
+    def relieve(self) -> None:
+        """Let it go on, whether it was paused or stalled."""
+        if self.paused or self._stalled_until_ns:
+            self._stalled_until_ns = 0
+            self.paused = True
+            self.resume()
 
     # ---- for Host and World
 
@@ -109,6 +125,11 @@ class Process:
             self._end(ExitStatus("failed", error=error))
         else:
             self._end(ExitStatus("exited", value))
+
+    def _unstall(self) -> None:
+        world = self.host.world
+        if self.alive and not self.paused and world.now_ns >= self._stalled_until_ns:
+            world.kernel.resume(self)
 
     def _end(self, status: ExitStatus) -> None:
         if self.status is not None:

@@ -125,7 +125,7 @@ class _File:
         self._file = file
         self._dirsync = dirsync
         self._locks: Locks | None = None
-        self._read = file.read
+        self._read = file.read_fully
         self._write = file.write
 
     def xRead(self, amount: int, offset: int) -> bytearray:  # noqa: N802
@@ -256,8 +256,9 @@ class _Vfs(apsw.VFS):
         return self.xCurrentTimeInt64() / 86_400_000
 
     def xCurrentTimeInt64(self) -> int:  # noqa: N802
-        session = self._running()
-        return UNIX_EPOCH_JULIAN_MS + (session.epoch_ns + session.world.now_ns) // 1_000_000
+        session, process = self._running(), current_process()
+        now_ns = session.epoch_ns + session.world.now_ns if process is None else process.host.clock.now_ns
+        return UNIX_EPOCH_JULIAN_MS + now_ns // 1_000_000
 
     def xGetLastError(self) -> tuple[int, str]:  # noqa: N802
         return 0, ""

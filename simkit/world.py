@@ -18,6 +18,11 @@ from simkit._kernel import fallback, fingerprint, loop, sleeper
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
+from simkit.clock import EPOCH_NS
+from simkit.copies import Copies
+from simkit.host import Host
+from simkit.points import PointCount, Points
+from simkit.points import installed as points_installed
 from simkit.process import Process
 from simkit.strategy import Segment, Strategy, TaskView, segments
 from simkit.tape import Site, Tape
@@ -26,14 +31,13 @@ from simkit.trace import Sink, Trace
 if TYPE_CHECKING:
     from trio.lowlevel import Task
 
-    from simkit.disk import Boundary, Disk, Tear
     from simkit.network import Network
 
 T = TypeVar("T")
 KernelName = Literal["fast", "fallback"]
 
-#: Unix time at which every world begins: 2026-01-01 00:00 UTC.
-EPOCH_NS = 1_767_225_600_000_000_000
+__all__ = ["EPOCH_NS", "Host", "Limits", "Outcome", "World", "run"]
+
 _FIRST_PID = 101
 _HOSTS_MAX = 65_000
 #: Garbage is collected between two runs once so many objects have been made since.
@@ -62,6 +66,8 @@ class Outcome(Generic[T]):
     failures: tuple[Process, ...]  # processes that ended with an exception of their own
     kernel: KernelName
     trace: Trace = attrs.field(repr=False)
+    points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points, see simkit.points
+    fired: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # faults that really happened
 
     @property
     def digest(self) -> str:
@@ -82,72 +88,6 @@ class Outcome(Generic[T]):
         return self.value  # type: ignore[return-value]  # then it is what main returned
 
 
-class Host:
-    """A simulated machine: a name, an address, a disk that outlives its processes."""
-
-    def __init__(self, world: World, name: str, address: str) -> None:
-        self.world = world
-        self.name = name
-        self.address = address
-        #: Living processes, oldest first.
-        self.processes: list[Process] = []
-        self._disk: Disk | None = None
-        self._watches: dict[int, list[Callable[[], object]]] = {}
-
-    @property
-    def disk(self) -> Disk:
-        """Its disk, made at first use."""
-        if self._disk is None:
-            from simkit.disk import Disk
-
-            self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
-        return self._disk
-
-    @property
-    def boundaries(self) -> int:
-        """How many storage boundaries it has crossed so far."""
-        return 0 if self._disk is None else self._disk.boundaries
-
-    def start(self, fn: Callable[..., Awaitable[Any]], *args: Any, name: str = "main") -> Process:
-        """Start a process that runs `fn(*args)`; other code than last time is an upgrade."""
-        process = Process(self, self.world.next_pid(), name)
-        self.processes.append(process)
-        self.world.trace.record("start", process.label)
-        self.world.kernel.spawn_system(process.live, (fn, args), process.label, process)
-        return process
-
-    def power_loss(self, mode: Literal["sample", "lose", "keep"] = "sample") -> None:
-        """Kill every process, and lose what was not durable as the tape decides (or all of it, or nothing)."""
-        self.world.trace.record("power-loss", self.name, mode)
-        for process in tuple(self.processes):
-            process.kill()
-        if self._disk is not None:
-            losses = self._disk.crash(mode).losses
-            self.world.trace.record("lost", self.name, *(f"{what}={times}" for what, times in losses.items()))
-
-    def at_boundary(self, number: int, action: Callable[[], object]) -> None:
-        """Call `action` once, right before storage boundary `number` (from 1) takes effect.
-
-        When the action kills the process at work, or cuts the power, the operation does not happen.
-        """
-        self._watches.setdefault(number, []).append(action)
-
-    def forget(self, process: Process) -> None:
-        """A process has ended."""
-        self.processes.remove(process)
-
-    def _boundary(self, boundary: Boundary) -> Tear | None:
-        self.world.trace.record(
-            "boundary", self.name, boundary.number, boundary.kind, boundary.path, boundary.offset, boundary.size
-        )
-        for action in self._watches.pop(boundary.number, ()):
-            action()
-        return None
-
-    def __repr__(self) -> str:
-        return f"<Host {self.name} {self.address}>"
-
-
 class World:
     """One simulation, seen from the outside."""
 
@@ -159,6 +99,10 @@ class World:
         self.hosts: dict[str, Host] = {}
         #: Processes that ended with an exception of their own.
         self.failures: list[Process] = []
+        #: What the program declares to be copies of one thing: never all damaged.
+        self.copies = Copies()
+        #: The named points of the program.
+        self.points = Points(self)
         self._pid = _FIRST_PID
         self._network: Network | None = None
 
@@ -193,6 +137,22 @@ class World:
                 raise ValueError(f"a world has at most {_HOSTS_MAX} hosts")
             host = self.hosts[name] = Host(self, name, f"10.0.{number >> 8}.{number & 255}")
         return host
+
+    def calm(self) -> None:
+        """Turn all faults off: links are mended, clocks put right, disks and points behave, what was paused goes on."""
+        self.trace.record("calm")
+        self.points.calm()
+        if self._network is not None:
+            self._network.calm()
+        for host in self.hosts.values():
+            host.calm()
+
+    def fired(self) -> dict[str, int]:
+        """How often each fault really happened, by component and name."""
+        parts = {f"disk/{name}": host.disk.fired for name, host in self.hosts.items() if host.has_disk}
+        if self._network is not None:
+            parts["network"] = self._network.fired
+        return {f"{part}:{what}": times for part, fired in parts.items() for what, times in fired.items()}
 
     def next_pid(self) -> int:
         """A process id that was never used in this world."""
@@ -280,7 +240,7 @@ def run(
             bound = met.args[0]
         except BaseException as raised:  # noqa: BLE001  # any failure is an outcome
             error = raised
-    error = _root_cause(error, refusals)
+    error = _root_cause(error, [*refusals, *world.points.violations])
     trace.flush()
     return Outcome(
         value=None if error is not None else value,
@@ -293,6 +253,8 @@ def run(
         failures=tuple(world.failures),
         kernel=kernel,
         trace=trace,
+        points=world.points.counts(),
+        fired=world.fired(),
     )
 
 
@@ -316,6 +278,7 @@ def _surroundings(world: World, *, guard: bool) -> Iterator[list[Any]]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(_collector_off())
         stack.enter_context(sqlite.installed(world))
+        stack.enter_context(points_installed(world))
         refusals: list[Any] = []
         if guard:
             from simkit.guard import guarded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import threading
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from simkit.errors import SimkitError
 class Active:
     """One run's guard."""
 
-    now_ns: Callable[[], int]  # Unix time
+    now_ns: Callable[[], int]  # Unix time, as the host of the running process believes it to be
+    zone: Callable[[], datetime.tzinfo]  # what is local there
     elapsed_ns: Callable[[], int]  # since the world began
     pid: Callable[[], int]
     noise: random.Random

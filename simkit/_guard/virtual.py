@@ -55,8 +55,15 @@ class SimulatedDatetime(_real_datetime, metaclass=_LikeReal):
         if guard is None:
             return _real_datetime.now(tz)
         seconds, rest = divmod(guard.now_ns(), _NS)
-        now = _real_datetime.fromtimestamp(seconds, tz or datetime_module.UTC).replace(microsecond=rest // 1000)
+        now = _real_datetime.fromtimestamp(seconds, tz or guard.zone()).replace(microsecond=rest // 1000)
         return now if tz is not None else now.replace(tzinfo=None)
+
+    @classmethod
+    def fromtimestamp(cls, timestamp: float, tz: datetime_module.tzinfo | None = None) -> Any:
+        guard = here()
+        if guard is None or tz is not None:
+            return _real_datetime.fromtimestamp(timestamp, tz)
+        return _real_datetime.fromtimestamp(timestamp, guard.zone()).replace(tzinfo=None)
 
     @classmethod
     def utcnow(cls) -> Any:
@@ -78,6 +85,10 @@ class SimulatedDate(_real_date, metaclass=_LikeReal):
     @classmethod
     def today(cls) -> Any:
         return SimulatedDatetime.now().date()
+
+    @classmethod
+    def fromtimestamp(cls, timestamp: float) -> Any:
+        return SimulatedDatetime.fromtimestamp(timestamp).date()
 
 
 for _stand_in, _name in ((SimulatedDatetime, "datetime"), (SimulatedDate, "date")):
@@ -120,20 +131,35 @@ def _clock_gettime(guard: Active, clock: int) -> float:
 
 
 def _gmtime(guard: Active, seconds: float | None = None) -> time.struct_time:
-    """Also for local time: a simulated machine stands in UTC."""
     return _real_gmtime(guard.now_ns() // _NS if seconds is None else seconds)
 
 
+def _localtime(guard: Active, seconds: float | None = None) -> time.struct_time:
+    """Local to the host of the running process."""
+    at = guard.now_ns() // _NS if seconds is None else int(seconds // 1)
+    moment = _real_datetime.fromtimestamp(at, guard.zone())
+    offset = moment.utcoffset() or datetime_module.timedelta()
+    return time.struct_time((*moment.timetuple(), moment.tzname(), int(offset.total_seconds())))
+
+
+def _mktime(guard: Active, moment: Any) -> float:
+    year, month, day, hour, minute, second = tuple(moment)[:6]
+    start = _real_datetime(year, 1, 1, tzinfo=guard.zone())
+    days = _real_date(year + (month - 1) // 12, (month - 1) % 12 + 1, 1) - _real_date(year, 1, 1)
+    wall = datetime_module.timedelta(days=days.days + day - 1, hours=hour, minutes=minute, seconds=second)
+    return (start + wall).timestamp()
+
+
 def _strftime(guard: Active, layout: str, moment: Any = None) -> str:
-    return _real_strftime(layout, _gmtime(guard) if moment is None else moment)
+    return _real_strftime(layout, _localtime(guard) if moment is None else moment)
 
 
 def _ctime(guard: Active, seconds: float | None = None) -> str:
-    return _real_asctime(_gmtime(guard, seconds))
+    return _real_asctime(_localtime(guard, seconds))
 
 
 def _asctime(guard: Active, moment: Any = None) -> str:
-    return _real_asctime(_gmtime(guard) if moment is None else moment)
+    return _real_asctime(_localtime(guard) if moment is None else moment)
 
 
 def _sleep(_guard: Active, seconds: float) -> None:
@@ -189,7 +215,8 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (time, "clock_gettime", _clock_gettime),
     (time, "clock_gettime_ns", _clock_gettime_ns),
     (time, "gmtime", _gmtime),
-    (time, "localtime", _gmtime),
+    (time, "localtime", _localtime),
+    (time, "mktime", _mktime),
     (time, "strftime", _strftime),
     (time, "ctime", _ctime),
     (time, "asctime", _asctime),

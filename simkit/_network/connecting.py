@@ -60,18 +60,25 @@ class Attempt:
 
     def _arrive(self) -> None:
         """The SYN is at the target."""
-        listener = self._network.listener(self._target[0], self._target[1], self._source[0])
+        source, target = self._source[0], self._target[0]
+        if not self._network.is_up(target) or self._network.loses_syn(source, target):
+            self._try_again()
+            return
+        listener = self._network.listener(target, self._target[1], source)
         if listener is None:
             self._travel(there=False, then=lambda: self._fail(errno.ECONNREFUSED))
         elif listener.full:
-            if not self._given_up and not self._error:
-                self._network.call_later(SYN_RETRY_NS, lambda: self._travel(there=True, then=self._arrive))
+            self._try_again()
         else:
             connection = self._network.next_connection()
             near, far = pair(self._network, connection, self._source, (self._target[0], self._target[1]))
             self._network.connections[connection] = near
             listener.offer(far)
             self._travel(there=False, then=lambda: self._established(near))
+
+    def _try_again(self) -> None:
+        if not self._given_up and not self._error:
+            self._network.call_later(SYN_RETRY_NS, lambda: self._travel(there=True, then=self._arrive))
 
     def _established(self, near: Endpoint) -> None:
         if self._given_up or self._error:

@@ -35,6 +35,7 @@ class Endpoint:
         "reader",
         "remote",
         "shut_write",
+        "vanished",
         "writer",
     )
 
@@ -50,6 +51,8 @@ class Endpoint:
         self.writer = Waiter("sending on")
         self.closed = False
         self.shut_write = False
+        #: Whether its machine lost power without telling anybody.
+        self.vanished = False
         self._wire = wire
         self._buffer = bytearray()
         self._credit = 0
@@ -141,7 +144,19 @@ class Endpoint:
             self.shutdown_write()
         self._done()
 
+    def vanish(self) -> None:
+        """The machine is off: nobody is told, and what arrives finds nobody."""
+        self.reader.forget()
+        self.writer.forget()
+        self.closed = self.vanished = True
+        self._done()
+
     # ---- the network's side
+
+    def deny(self) -> None:
+        """Answer what arrived for a connection that the machine, back on, knows nothing of."""
+        if self._wire.is_up(self.place):
+            self.send_reset(drop=False)
 
     def send_reset(self, *, drop: bool) -> None:
         """Reset the connection; with `drop` what is still in flight is lost."""
@@ -164,7 +179,10 @@ class Endpoint:
         if kind is Kind.RST:
             self.reset_received()
         elif self.closed:
-            if kind is Kind.DATA:
+            if self.vanished and not self._wire.is_up(self.place):
+                if kind is not Kind.ACK:
+                    self._wire.unanswered(self)
+            elif kind is Kind.DATA or self.vanished:
                 self.send_reset(drop=False)
         elif kind is Kind.DATA:
             self._buffer += data
@@ -176,11 +194,11 @@ class Endpoint:
             self.out.unacked -= count
             self.writer.wake()
 
-    def reset_received(self) -> None:
-        """The peer reset the connection."""
+    def reset_received(self, error: int = errno.ECONNRESET) -> None:
+        """The peer reset the connection, or did not answer for too long."""
         if self._error:
             return
-        self._error = errno.ECONNRESET
+        self._error = error
         self._wire.note("reset", self.connection, self.peer.place, self.place, 0)
         self.out.drop()
         self.reader.wake()

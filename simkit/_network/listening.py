@@ -43,12 +43,16 @@ class Listener:
         self._waiter.fail(trio.ClosedResourceError("this socket was closed by another task"))
         self._stop()
 
-    def die(self) -> None:
-        """The process is gone: as `close`, and nobody is told."""
+    def die(self, *, silent: bool = False) -> None:
+        """The process is gone: as `close`, and nobody is told; `silent`, nor are those whose connections wait here."""
         self._waiter.forget()
-        self._stop()
+        self._stop(silent=silent)
 
-    def _stop(self) -> None:
+    def _stop(self, *, silent: bool = False) -> None:
         self._forget(self)
         while self.queue:
-            self.queue.popleft().close(reset=True)
+            end = self.queue.popleft()
+            if silent:
+                end.vanish()
+            else:
+                end.close(reset=True)

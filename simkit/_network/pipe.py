@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import enum
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Kind(enum.Enum):
@@ -34,7 +34,7 @@ class Wire(Protocol):
     @property
     def buffer_bytes(self) -> int: ...
 
-    def latency_ns(self, source: str, target: str) -> int: ...
+    def latency_ns(self, source: str, target: str, size: int = 0) -> int: ...
 
     def call_later(self, delay_ns: int, fn: Callable[[], object]) -> object: ...
 
@@ -48,6 +48,14 @@ class Wire(Protocol):
 
     def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
         """Trace an event."""
+        ...
+
+    def is_up(self, place: str) -> bool:
+        """Return whether the machine there is on."""
+        ...
+
+    def unanswered(self, end: Any) -> None:
+        """Something was sent to an end whose machine is off."""
         ...
 
     def forget(self, connection: int) -> None:
@@ -83,7 +91,7 @@ class Pipe:
         """Send a segment; it arrives after everything sent before."""
         wire = self._wire
         self.unacked += len(data)
-        due_ns = max(self._last_due_ns, wire.now_ns + wire.latency_ns(self.source, self.target))
+        due_ns = max(self._last_due_ns, wire.now_ns + wire.latency_ns(self.source, self.target, len(data)))
         self._last_due_ns = due_ns
         self._queue.append((due_ns, kind, data, count))
         if kind is not Kind.ACK:

@@ -128,6 +128,14 @@ class SimulatedSocket(trio.socket.SocketType):
         if self.end is not None:
             self.end.die(reset=reset, drop=drop)
 
+    def vanish(self) -> None:
+        """The machine is off, and nobody is told."""
+        self._closed = True
+        if self.listener is not None:
+            self.listener.die(silent=True)
+        if self.end is not None:
+            self.end.vanish()
+
     def __enter__(self) -> Self:
         return self
 
@@ -172,6 +180,8 @@ class SimulatedSocket(trio.socket.SocketType):
         return accepted, end.remote
 
     async def recv(self, buflen: int, flags: int = 0, /) -> bytes:
+        if self._network.slow_readers:
+            buflen = await self._network.read_slowly(self.place, buflen)
         end = self._connected()
         _no_flags(flags)
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,4 +1,4 @@
-"""Faults of a disk that is not losing power: errors asked for once, errors drawn from the tape, lies; all counted."""
+"""Faults of a disk that is not losing power: errors asked for once, errors drawn from the tape, damage, delay; all counted."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ class DiskFaults:
     fsync_eio: Ratio = NEVER  # and the dirty pages are dropped, as Linux does
     fsync_lies: Ratio = NEVER  # says done, made nothing durable
     sync_dir_lies: Ratio = NEVER
+    short_read: Ratio = NEVER  # fewer bytes than there are, at least one
+    bit_rot: Ratio = NEVER  # a bit of what is being read has turned over, for good
+    misdirected_write: Ratio = NEVER  # what is written lands in other sectors; shows once the cache is gone
+    slow: Ratio = NEVER  # the caller stands still for `slow_ns`
+    slow_ns: int = 200_000_000
+    stuck: Ratio = NEVER  # the caller stands still for `stuck_ns`
+    stuck_ns: int = 600_000_000_000
 
 
 #: Errors that can be drawn before an operation of each kind.
@@ -33,11 +40,21 @@ _DRAWN = {
     "write": (("write_eio", errno.EIO), ("write_enospc", errno.ENOSPC)),
     "fsync": (("fsync_eio", errno.EIO),),
 }
+#: Faults that are no errors, by the name under which they are asked for and counted.
+STRIKES = {
+    "lying-fsync": "fsync_lies",
+    "lying-sync_dir": "sync_dir_lies",
+    "short-read": "short_read",
+    "bit-rot": "bit_rot",
+    "misdirected-write": "misdirected_write",
+    "slow": "slow",
+    "stuck": "stuck",
+}
 
 
 @attrs.define
 class Asked:
-    """An error asked for by `Injector.fail_next`."""
+    """An error, or another fault, asked for by name."""
 
     kind: str
     errno: int
@@ -62,6 +79,17 @@ class Injector:
         """Let the next `times` operations of `kind` (on `path`, when given) fail with `errno_`."""
         self._asked.append(Asked(kind, errno_, path, times))
 
+    def strike_next(self, fault: str, *, path: str | None, times: int) -> None:
+        """Let one of `STRIKES` happen the next `times` that it can."""
+        if fault not in STRIKES:
+            raise ValueError(f"a disk knows {', '.join(STRIKES)}, not {fault!r}")
+        self._asked.append(Asked(fault, 0, path, times))
+
+    def calm(self) -> None:
+        """Nothing happens any more, asked for or drawn."""
+        self.faults = DiskFaults()
+        self._asked.clear()
+
     @property
     def waiting(self) -> int:
         """How many failures were asked for and have not fired yet."""
@@ -69,23 +97,30 @@ class Injector:
 
     def error(self, kind: str, path: str) -> OSError | None:
         """Return the error that the operation about to happen must raise, or None."""
-        for asked in self._asked:
-            if asked.kind == kind and asked.path in (None, path):
-                asked.times -= 1
-                if not asked.times:
-                    self._asked.remove(asked)
-                return self._fire(kind, asked.errno, path)
+        asked = self._taken(kind, path)
+        if asked is not None:
+            return self._fire(kind, asked.errno, path)
         for option, number in _DRAWN.get(kind, ()):
             if self._drawn(option, path):
                 return self._fire(kind, number, path)
         return None
 
-    def lies(self, kind: str, path: str) -> bool:
-        """Return whether this fsync or directory sync only pretends."""
-        lying = self._drawn(f"{kind}_lies", path)
-        if lying:
-            self.count(f"lying-{kind}")
-        return lying
+    def strikes(self, fault: str, path: str) -> bool:
+        """Return whether one of `STRIKES` is due; not counted yet, as it may turn out to be impossible."""
+        return self._taken(fault, path) is not None or self._drawn(STRIKES[fault], path)
+
+    def pick(self, what: str, path: str, n: int) -> int:
+        """Draw a detail of a fault: where it hits."""
+        return self._stream.choose(f"{what}:{path}", n)
+
+    def _taken(self, kind: str, path: str) -> Asked | None:
+        for asked in self._asked:
+            if asked.kind == kind and asked.path in (None, path):
+                asked.times -= 1
+                if not asked.times:
+                    self._asked.remove(asked)
+                return asked
+        return None
 
     def _drawn(self, option: str, path: str) -> bool:
         num, den = getattr(self.faults, option)

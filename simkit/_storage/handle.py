@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import attrs
 
 if TYPE_CHECKING:
+    from simkit._storage.device import Device
     from simkit._storage.inode import Inode
-    from simkit.disk import Disk
 
 
 class ProcessDead(BaseException):
@@ -60,7 +60,7 @@ class File:
 
     __slots__ = ("_disk", "alive", "inode", "number", "on_release", "owner", "path")
 
-    def __init__(self, disk: Disk, inode: Inode, path: str, owner: Owner | None, number: int) -> None:
+    def __init__(self, disk: Device, inode: Inode, path: str, owner: Owner | None, number: int) -> None:
         self._disk = disk
         self.inode = inode
         self.path = path
@@ -71,28 +71,39 @@ class File:
         self.on_release: Callable[[], None] | None = None
 
     def read(self, size: int, offset: int) -> bytearray:
-        """Return up to `size` bytes at `offset`; fewer at the end of the file."""
+        """Return up to `size` bytes at `offset`; fewer at the end of the file, or by a short read."""
         if not self.alive:
             self._dead()
-        if self._disk.armed:
-            self._disk.check_read(self.path)
+        if self._disk.faulty:
+            return self._disk.read_carefully(self, size, offset)
         return self.inode.cache[offset : offset + size]
 
+    def read_fully(self, size: int, offset: int) -> bytearray:
+        """As `read`, again and again until all is there or the file ends: what a program makes of short reads."""
+        data = self.read(size, offset)
+        while len(data) < size and self._disk.faulty:
+            more = self.read(size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
     def write(self, data: bytes, offset: int) -> None:
-        """Write all of `data` at `offset` into the page cache."""
+        """Write all of `data` at `offset` into the page cache; on ENOSPC what fits is written."""
         if not self.alive:
             self._dead()
         disk = self._disk
-        disk.boundaries += 1
+        disk.boundaries = number = disk.boundaries + 1
         if disk.armed:
             disk.write_carefully(self, data, offset)
         else:
-            self.inode.write(data, offset)
+            self.inode.write(data, offset, number)
 
     def truncate(self, size: int) -> None:
         """Set the size."""
-        self._enter("truncate", size)
-        self.inode.truncate(size)
+        if not self.alive:
+            self._dead()
+        self.inode.truncate(size, self._disk.enter("truncate", self.path, file=self, size=size))
 
     def fsync(self) -> None:
         """Make data and size durable. On EIO the dirty pages are gone, though reads still show them."""
@@ -124,11 +135,6 @@ class File:
             self.on_release()
             self.on_release = None
 
-    def _enter(self, kind: str, size: int = 0) -> None:
-        if not self.alive:
-            self._dead()
-        self._disk.enter(kind, self.path, file=self, size=size)
-
     def _dead(self) -> NoReturn:
         msg = f"{self.path} belongs to a process that is gone"
         raise ProcessDead(msg)
@@ -137,7 +143,7 @@ class File:
 class Handles:
     """Every open file of one disk, in the order of opening."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Device) -> None:
         self._disk = disk
         self._open: dict[int, File] = {}
         self._opened = 0

@@ -1,79 +1,121 @@
-"""Directory entries, twice: what running processes see (`visible`) and what a power loss leaves (`durable`).
+"""Directory entries, twice: what running processes see (`visible`) and what a power loss leaves (each directory's `durable`).
 
 A create, rename, unlink or mkdir is an `EntryChange` that becomes durable by a sync of a directory it touches, and by
 nothing else. A power loss keeps or loses each pending one on its own, in order: POSIX promises no order between
-entries. A rename is atomic: both of its names change or neither does.
+entries. A rename is atomic: both of its names change or neither does. Renames of directories keep their order among
+one another, as every file system does; else a directory could end up inside itself.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from simkit._storage.inode import Choices, Inode
+from simkit._storage.inode import Inode
 
 
-class _Directory:
-    """What the name of a directory refers to."""
+class Directory:
+    """A directory, whatever it is called at the moment: the names in it that are durable."""
+
+    __slots__ = ("durable",)
+
+    def __init__(self) -> None:
+        self.durable: dict[str, Node] = {}
 
 
-DIRECTORY: Final = _Directory()
-Node = Inode | _Directory
+Node = Inode | Directory
 
 
 @attrs.frozen(eq=False)
 class EntryChange:
-    """One atomic change: each path to the node it names from now on, or to None."""
+    """One atomic change: names in directories, each with the node it stands for from now on, or None."""
 
     kind: str
-    entries: tuple[tuple[str, Node | None], ...]
+    path: str
+    entries: tuple[tuple[Directory, str, Node | None], ...]
+    number: int
 
-    def touches(self, directory: str) -> bool:
+    @property
+    def moves_directory(self) -> bool:
+        """Whether a directory gets another name."""
+        return self.kind == "rename" and any(isinstance(node, Directory) for _, _, node in self.entries)
+
+    def touches(self, directory: Directory) -> bool:
         """Return whether a sync of `directory` covers this change."""
-        return any(posixpath.dirname(path) == directory for path, _ in self.entries)
+        return any(found is directory for found, _, _ in self.entries)
 
     def links(self, inode: Inode) -> bool:
         """Return whether this change gives `inode` a name."""
-        return any(node is inode for _, node in self.entries)
+        return any(node is inode for _, _, node in self.entries)
 
-    def apply(self, table: dict[str, Node]) -> None:
-        """Carry the change out on `table`."""
-        for path, node in self.entries:
+    def apply(self, table: Callable[[Directory], dict[str, Node]]) -> None:
+        """Carry the change out on the names that `table` gives for each directory."""
+        for directory, name, node in self.entries:
             if node is None:
-                table.pop(path, None)
+                table(directory).pop(name, None)
             else:
-                table[path] = node
+                table(directory)[name] = node
+
+
+def _durable(directory: Directory) -> dict[str, Node]:
+    return directory.durable
 
 
 class Namespace:
     """All names of one disk; absolute, normalised paths."""
 
     def __init__(self) -> None:
-        self.visible: dict[str, Node] = {"/": DIRECTORY}
-        self.durable: dict[str, Node] = {"/": DIRECTORY}
+        self.root = Directory()
+        self.visible: dict[str, Node] = {"/": self.root}
         self.pending: list[EntryChange] = []
 
-    def change(self, kind: str, *entries: tuple[str, Node | None]) -> None:
+    def change(self, kind: str, number: int, *entries: tuple[str, Node | None]) -> None:
         """Change what is visible; durable only by a sync of the directory."""
-        change = EntryChange(kind, entries)
-        change.apply(self.visible)
-        self.pending.append(change)
+        self._note(kind, number, entries)
+        for path, node in entries:
+            if node is None:
+                self.visible.pop(path, None)
+            else:
+                self.visible[path] = node
 
-    def provide(self, directory: str) -> None:
+    def move(self, source: str, target: str, number: int) -> None:
+        """Rename a directory, with all that is in it."""
+        directory = self.visible[source]
+        self._note("rename", number, ((source, None), (target, directory)))
+        moved = {path: node for path, node in self.visible.items() if path == source or path.startswith(source + "/")}
+        for path in moved:
+            del self.visible[path]
+        for path, node in moved.items():
+            self.visible[target + path[len(source) :]] = node
+
+    def provide(self, directory: str) -> Directory:
         """Let `directory` and its parents exist durably, as if made when the host was set up."""
-        while directory not in self.visible or directory not in self.durable:
-            self.visible[directory] = self.durable[directory] = DIRECTORY
-            directory = posixpath.dirname(directory)
+        here, path = self.root, ""
+        for name in directory.strip("/").split("/") if directory != "/" else ():
+            path = f"{path}/{name}"
+            node = self.visible.get(path, here.durable.get(name))
+            if not isinstance(node, Directory):
+                node = Directory()
+            self.visible[path] = here.durable[name] = node
+            here = node
+        return here
+
+    def plant(self, path: str, data: bytes) -> None:
+        """Let a file be there durably."""
+        inode = Inode()
+        inode.durable = bytearray(data)
+        inode.restart()
+        self.visible[path] = self._parent(path).durable[posixpath.basename(path)] = inode
 
     def sync(self, covered: Callable[[EntryChange], bool]) -> None:
         """Make the pending changes that `covered` accepts durable, in order."""
+        last = max((change.number for change in self.pending if change.moves_directory and covered(change)), default=0)
         waiting = []
         for change in self.pending:
-            if covered(change):
-                change.apply(self.durable)
+            if covered(change) or (change.moves_directory and change.number <= last):
+                change.apply(_durable)
             else:
                 waiting.append(change)
         self.pending = waiting
@@ -84,26 +126,58 @@ class Namespace:
             posixpath.basename(path) for path in self.visible if path != "/" and posixpath.dirname(path) == directory
         )
 
-    def lose_power(self, mode: str, stream: Choices, count: Callable[[str], None]) -> None:
-        """Settle every pending change, drop what has no directory left, and show what survived."""
-        for change in self.pending:
-            if _survives(change, mode, stream):
-                change.apply(self.durable)
-            else:
-                count(f"lost-{change.kind}")
+    def survivors(self, kept: Sequence[EntryChange] = ()) -> dict[str, Node]:
+        """What is durable, by path, if of the pending changes exactly `kept` survive."""
+        tables: dict[Directory, dict[str, Node]] = {}
+
+        def table(directory: Directory) -> dict[str, Node]:
+            if not kept:
+                return directory.durable
+            return tables.setdefault(directory, dict(directory.durable))
+
+        for change in kept:
+            change.apply(table)
+        return {"/": self.root, **dict(_walk("", self.root, table, []))}
+
+    def lose_power(self, survives: Callable[[EntryChange], bool], count: Callable[[str], None]) -> dict[str, Node]:
+        """Settle every pending change, show what survived, and return it by path."""
+        kept, lost = settled(self.pending, survives)
+        for change in lost:
+            count(f"lost-{change.kind}")
+        for change in kept:
+            change.apply(_durable)
         self.pending.clear()
-        self.durable = {path: node for path, node in self.durable.items() if self._rooted(path)}
-        self.visible = dict(self.durable)
+        self.visible = self.survivors()
+        return dict(self.visible)
 
-    def _rooted(self, path: str) -> bool:
-        while path != "/":
-            path = posixpath.dirname(path)
-            if self.durable.get(path) is not DIRECTORY:
-                return False
-        return True
+    def _note(self, kind: str, number: int, entries: Sequence[tuple[str, Node | None]]) -> None:
+        found = tuple((self._parent(path), posixpath.basename(path), node) for path, node in entries)
+        self.pending.append(EntryChange(kind, entries[0][0], found, number))
+
+    def _parent(self, path: str) -> Directory:
+        node = self.visible[posixpath.dirname(path)]
+        assert isinstance(node, Directory)
+        return node
 
 
-def _survives(change: EntryChange, mode: str, stream: Choices) -> bool:
-    if mode != "sample":
-        return mode == "keep"
-    return stream.choose(f"{change.kind}:{change.entries[0][0]}", 2, (1, 1)) == 0
+def settled(
+    pending: Sequence[EntryChange], survives: Callable[[EntryChange], bool]
+) -> tuple[list[EntryChange], list[EntryChange]]:
+    """Which changes are kept and which are lost; a directory's rename is lost with any earlier one of a directory."""
+    kept: list[EntryChange] = []
+    lost: list[EntryChange] = []
+    for change in pending:
+        doomed = change.moves_directory and any(earlier.moves_directory for earlier in lost)
+        (kept if not doomed and survives(change) else lost).append(change)
+    return kept, lost
+
+
+def _walk(
+    path: str, directory: Directory, table: Callable[[Directory], dict[str, Node]], above: list[Directory]
+) -> Iterator[tuple[str, Node]]:
+    for name, node in sorted(table(directory).items(), key=lambda entry: entry[0]):
+        if isinstance(node, Directory) and any(node is one for one in (*above, directory)):
+            continue  # it cannot be inside itself
+        yield f"{path}/{name}", node
+        if isinstance(node, Directory):
+            yield from _walk(f"{path}/{name}", node, table, [*above, directory])

@@ -1,0 +1,275 @@
+"""What stands between an open file and its bytes: boundaries, hooks, and everything that may go wrong on the way.
+
+`Disk` is a `Device` with names. A device that is not `armed` (no hook, no fault, no capacity) is never asked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from simkit._storage.faults import DiskFaults, Injector
+from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, gate
+from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
+from simkit._storage.namespace import Namespace
+
+Hook = Callable[[Boundary], Tear | None]
+
+
+class Device:
+    """The part of a disk that meets faults."""
+
+    def __init__(self, name: str, stream: Choices, on_boundary: Hook | None, capacity_bytes: int | None) -> None:
+        self.name = name
+        self.boundaries = 0
+        self.crashes = 0
+        self.entry_durable_on_fsync = False
+        #: Sum of the delays that slow and stuck operations have met.
+        self.delayed_ns = 0
+        #: Told of each delay and who met it: the place to let time pass. The operation itself goes on at once.
+        self.on_delay: Callable[[Owner | None, int], object] | None = None
+        #: Whether the file of this name must not be damaged, see `simkit.copies`.
+        self.spares: Callable[[str], bool] | None = None
+        self.handles = Handles(self)
+        self._stream = stream
+        self._names = Namespace()
+        self._injector = Injector(stream)
+        self._on_boundary = on_boundary
+        self._capacity_bytes = capacity_bytes
+        #: Whether anything may go wrong: a fault or a capacity is set.
+        self.faulty = False
+        #: Whether operations take the careful path: faulty, or a hook is set.
+        self.armed = False
+        self._rearm()
+
+    # ---- knobs
+
+    @property
+    def on_boundary(self) -> Hook | None:
+        """The hook that sees every boundary before it takes effect."""
+        return self._on_boundary
+
+    @on_boundary.setter
+    def on_boundary(self, hook: Hook | None) -> None:
+        self._on_boundary = hook
+        self._rearm()
+
+    @property
+    def faults(self) -> DiskFaults:
+        """How often this disk misbehaves."""
+        return self._injector.faults
+
+    @faults.setter
+    def faults(self, faults: DiskFaults) -> None:
+        self._injector.faults = faults
+        self._rearm()
+
+    @property
+    def capacity_bytes(self) -> int | None:
+        """Bound on the sum of file sizes."""
+        return self._capacity_bytes
+
+    @capacity_bytes.setter
+    def capacity_bytes(self, capacity_bytes: int | None) -> None:
+        self._capacity_bytes = capacity_bytes
+        self._rearm()
+
+    @property
+    def fired(self) -> Mapping[str, int]:
+        """How often each fault and loss really happened."""
+        return dict(self._injector.fired)
+
+    def fail_next(self, kind: str, errno_: int, *, path: str | None = None, times: int = 1) -> None:
+        """Let the next `times` operations of `kind` ("read" or a boundary's kind) fail with `errno_`.
+
+        `path` narrows it to one file. `fired` tells afterwards whether it happened, e.g. `{"fsync-eio": 1}`.
+        """
+        self._injector.fail_next(kind, errno_, path=path, times=times)
+        self._rearm()
+
+    def strike_next(self, fault: str, *, path: str | None = None, times: int = 1) -> None:
+        """Let a fault that is no error happen the next `times` that it can: "short-read", "bit-rot", "misdirected-write",
+        "slow", "stuck", "lying-fsync", "lying-sync_dir". `path` narrows it to one file.
+        """
+        self._injector.strike_next(fault, path=path, times=times)
+        self._rearm()
+
+    def calm(self) -> None:
+        """Misbehave no more: what was asked for is forgotten, nothing is drawn. A capacity stays."""
+        self._injector.calm()
+        self._rearm()
+
+    def used_bytes(self) -> int:
+        """Sum of the visible file sizes."""
+        return sum(len(node.cache) for node in self._names.visible.values() if isinstance(node, Inode))
+
+    # ---- for File (and not for programs)
+
+    def enter(
+        self, kind: str, path: str, *, file: File | None = None, owner: Owner | None = None, size: int = 0
+    ) -> int:
+        """Count and report a boundary that is not a write, and return its number.
+
+        Raises when the hook took the owner down or a fault is due.
+        """
+        self.boundaries = number = self.boundaries + 1
+        if not self.armed:
+            return number
+        holder = file if file is not None else owner
+        if self._on_boundary is not None:
+            tear = self._ask(Boundary(number, kind, path, 0, size))
+            if tear is not None:  # there is nothing to tear: it strikes before
+                self._go_down(path, kind, tear)
+            gate(holder)
+        if self.faulty:
+            self._take_time(path, file.owner if file is not None else owner)
+            error = self._injector.error(kind, path)
+            if error is not None:
+                raise error
+        return number
+
+    def read_carefully(self, file: File, size: int, offset: int) -> bytearray:
+        """Carry out a read, with delay, errors, rot and shortness."""
+        injector = self._injector
+        self._take_time(file.path, file.owner)
+        error = injector.error("read", file.path)
+        if error is not None:
+            raise error
+        data = file.inode.cache[offset : offset + size]
+        if data and injector.strikes("bit-rot", file.path):
+            at = offset + injector.pick("rot-at", file.path, len(data))
+            if self.rot(file.inode, file.path, at, injector.pick("rot-bit", file.path, 8)):
+                data = file.inode.cache[offset : offset + size]
+        if len(data) > 1 and injector.strikes("short-read", file.path):
+            injector.count("short-read")
+            del data[1 + injector.pick("short-at", file.path, len(data) - 1) :]
+        return data
+
+    def write_carefully(self, file: File, data: bytes, offset: int) -> None:
+        """Report and carry out a write, with delay, tearing, capacity, errors and misdirection."""
+        number = self.boundaries
+        if self._on_boundary is not None:
+            tear = self._ask(Boundary(number, "write", file.path, offset, len(data)))
+            if tear is not None:
+                file.inode.write(data[: tear.keep_bytes], offset, number)
+                self._injector.count("torn-by-hook")
+                self._go_down(file.path, "write", tear)
+            gate(file)
+        if self.faulty:
+            self._write_faultily(file, data, offset, number)
+        else:
+            file.inode.write(data, offset, number)
+
+    def fsync(self, file: File) -> None:
+        """Carry out an fsync."""
+        try:
+            self.enter("fsync", file.path, file=file)
+        except OSError:
+            file.inode.drop_dirty()
+            raise
+        if self.faulty and self._lies("fsync", file.path):
+            return
+        file.inode.sync()
+        if self.entry_durable_on_fsync:
+            self._names.sync(lambda change: change.links(file.inode))
+
+    def rot(self, inode: Inode, path: str, at: int, bit: int) -> bool:
+        """Turn a bit over, in the cache and on the disk; False when the file is to be spared."""
+        if not self._damages("bit-rot", path):
+            return False
+        for image in (inode.cache, inode.durable):
+            if at < len(image):
+                image[at] ^= 1 << bit
+        return True
+
+    # ---- inside
+
+    def _write_faultily(self, file: File, data: bytes, offset: int, number: int) -> None:
+        self._take_time(file.path, file.owner)
+        error = self._injector.error("write", file.path)
+        if error is not None:
+            raise error
+        room = self._room(file, data, offset)
+        strays = self._injector.strikes("misdirected-write", file.path)
+        if not (strays and self._misdirect(file, data[:room], offset, number)) and (room or not data):
+            file.inode.write(data[:room], offset, number)
+        if room < len(data):
+            self._injector.count("full")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+
+    def _rearm(self) -> None:
+        injector = self._injector
+        self.faulty = self._capacity_bytes is not None or injector.faults != DiskFaults() or injector.waiting > 0
+        self.armed = self.faulty or self._on_boundary is not None
+
+    def _ask(self, boundary: Boundary) -> Tear | None:
+        """Let the hook see the boundary; whoever was inside the disk when the power went does not come back."""
+        if self._on_boundary is None:
+            return None
+        crashes = self.crashes
+        tear = self._on_boundary(boundary)
+        if self.crashes != crashes:
+            msg = f"the power of {self.name} went at {boundary.kind} of {boundary.path}"
+            raise ProcessDead(msg)
+        return tear
+
+    def _go_down(self, path: str, kind: str, tear: Tear) -> NoReturn:
+        tear.then()
+        raise ProcessDead(f"whoever was at {kind} of {path} went down in the middle")
+
+    def _take_time(self, path: str, owner: Owner | None) -> None:
+        injector = self._injector
+        for fault, ns in (("stuck", injector.faults.stuck_ns), ("slow", injector.faults.slow_ns)):
+            if injector.strikes(fault, path):
+                injector.count(fault)
+                self.delayed_ns += ns
+                if self.on_delay is not None:
+                    self.on_delay(owner, ns)
+                return
+
+    def _room(self, file: File, data: bytes, offset: int) -> int:
+        """How many of the bytes fit on the disk: as from write(2), what fits is written before ENOSPC."""
+        grown = offset + len(data) - len(file.inode.cache)
+        if self._capacity_bytes is None or grown <= 0:
+            return len(data)
+        missing = self.used_bytes() + grown - self._capacity_bytes
+        return max(0, len(data) - max(0, missing))
+
+    def _misdirect(self, file: File, data: bytes, offset: int, number: int) -> bool:
+        """Let a write land in other sectors, of this file or another; False when there are none, or they are spared."""
+        found = [(path, node) for path, node in sorted(self._names.visible.items(), key=_path) if _has_data(node)]
+        if not found or not data:
+            return False
+        path, victim = found[self._injector.pick("misdirected-to", file.path, len(found))]
+        assert isinstance(victim, Inode)
+        sectors = -(-len(victim.cache) // SECTOR_BYTES)
+        landing = self._injector.pick("misdirected-at", file.path, sectors) * SECTOR_BYTES
+        if victim is file.inode and landing <= offset < landing + SECTOR_BYTES:
+            landing += SECTOR_BYTES
+        if path != file.path and self.spares is not None and self.spares(path):
+            self._injector.count("spared-misdirected-write")
+            return False
+        if not self._damages("misdirected-write", file.path):
+            return False
+        file.inode.stray(data, offset, victim, landing, number)
+        return True
+
+    def _lies(self, kind: str, path: str) -> bool:
+        """Return whether this fsync or directory sync only pretends."""
+        return self._injector.strikes(f"lying-{kind}", path) and self._damages(f"lying-{kind}", path)
+
+    def _damages(self, fault: str, path: str) -> bool:
+        """Count a fault that damages `path`, unless it is to be spared."""
+        spared = self.spares is not None and self.spares(path)
+        self._injector.count(f"spared-{fault}" if spared else fault)
+        return not spared
+
+
+def _path(entry: tuple[str, object]) -> str:
+    return entry[0]
+
+
+def _has_data(node: object) -> bool:
+    return isinstance(node, Inode) and len(node.cache) > 0

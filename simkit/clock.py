@@ -1,0 +1,94 @@
+"""The wall clock of a host: off by a skew, drifting, jumping, in a time zone of its own.
+
+It is what `time.time`, `datetime.now` and SQLite's `CURRENT_TIMESTAMP` read in the processes of that host. Monotonic
+clocks, sleeps and deadlines are never affected, as on a real machine whose clock is set. A new clock is right, in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simkit.world import World
+
+__all__ = ["EPOCH_NS", "HostClock"]
+
+#: Unix time at which every world begins: 2026-01-01 00:00 UTC.
+EPOCH_NS = 1_767_225_600_000_000_000
+_BILLION = 1_000_000_000
+#: A clock that gains or loses half the time is as wrong as anything needs to be, and still runs forward.
+_DRIFT_PPB_MAX = 500_000_000
+#: Sizes of drawn jumps, the default first: small ones (an NTP step), an hour (a zone's mistake), a day.
+_JUMPS_NS = (0, 20_000_000, 2 * _BILLION, 3600 * _BILLION, 86_400 * _BILLION)
+_JUMP_WEIGHTS = (4, 4, 4, 2, 1)
+
+
+class HostClock:
+    """One host's wall clock; true time is `EPOCH_NS` plus the world's virtual time."""
+
+    __slots__ = ("_ahead_ns", "_drift_ppb", "_host", "_since_ns", "_world", "zone")
+
+    def __init__(self, world: World, host: str) -> None:
+        #: What is local time: `time.localtime`, `datetime.now()` without a zone. Any tzinfo.
+        self.zone: datetime.tzinfo = datetime.UTC
+        self._world = world
+        self._host = host
+        self._ahead_ns = 0
+        self._drift_ppb = 0
+        self._since_ns = 0
+
+    @property
+    def now_ns(self) -> int:
+        """Unix time as this host believes it to be."""
+        return EPOCH_NS + self._world.now_ns + self.skew_ns
+
+    @property
+    def skew_ns(self) -> int:
+        """How far it is ahead of true time, or behind when negative."""
+        if not self._drift_ppb:
+            return self._ahead_ns
+        return self._ahead_ns + (self._world.now_ns - self._since_ns) * self._drift_ppb // _BILLION
+
+    @property
+    def drift_ppb(self) -> int:
+        """How many nanoseconds it gains in a second."""
+        return self._drift_ppb
+
+    def jump(self, ns: int) -> None:
+        """Set the clock forward by `ns`, or back when negative."""
+        self._set(self.skew_ns + ns, self._drift_ppb)
+
+    def adjust(self, *, skew_ns: int | None = None, drift_ppb: int | None = None) -> None:
+        """Let it be ahead by `skew_ns` from now on, and gain `drift_ppb` nanoseconds in a second."""
+        self._set(self.skew_ns if skew_ns is None else skew_ns, self._drift_ppb if drift_ppb is None else drift_ppb)
+
+    def draw(self, *, skew_ns_max: int = 500_000_000, drift_ppb_max: int = 200_000) -> None:
+        """Draw a skew and a drift from the tape, either way up to these."""
+        stream = self._world.tape.stream(f"clock/{self._host}")
+        skew, drift = stream.choose("skew", 5, (4, 1, 1, 1, 1)), stream.choose("drift", 5, (4, 1, 1, 1, 1))
+        self._set((0, 1, -1, 4, -4)[skew] * skew_ns_max // 4, (0, 1, -1, 4, -4)[drift] * drift_ppb_max // 4)
+
+    def draw_jump(self) -> int:
+        """Draw a jump from the tape, make it, and return its size; 0 when there was none."""
+        stream = self._world.tape.stream(f"clock/{self._host}")
+        size_ns = _JUMPS_NS[stream.choose("jump", len(_JUMPS_NS), _JUMP_WEIGHTS)]
+        if size_ns and stream.choose("back", 2):
+            size_ns = -size_ns
+        if size_ns:
+            self.jump(size_ns)
+        return size_ns
+
+    def calm(self) -> None:
+        """Put it right, as a time service would: no skew and no drift. The zone stays."""
+        if self._ahead_ns or self._drift_ppb:
+            self._set(0, 0)
+
+    def _set(self, ahead_ns: int, drift_ppb: int) -> None:
+        if abs(drift_ppb) > _DRIFT_PPB_MAX:
+            raise ValueError(f"a clock gains or loses at most {_DRIFT_PPB_MAX} ns a second, not {drift_ppb}")
+        now_ns = self._world.now_ns
+        if EPOCH_NS + now_ns + ahead_ns < 0:
+            raise ValueError(f"the clock of {self._host} would stand before 1970")
+        self._ahead_ns, self._drift_ppb, self._since_ns = ahead_ns, drift_ppb, now_ns
+        self._world.trace.record("wall-clock", self._host, ahead_ns, drift_ppb)

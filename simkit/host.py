@@ -1,0 +1,130 @@
+"""A simulated machine: a name, an address, a disk that outlives its processes, a wall clock of its own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from simkit.clock import HostClock
+from simkit.process import Process
+
+if TYPE_CHECKING:
+    from simkit.disk import Boundary, CrashMode, CrashState, Disk, Tear
+    from simkit.world import World
+
+__all__ = ["Host"]
+
+
+class Host:
+    """A simulated machine; `World.host` makes it."""
+
+    def __init__(self, world: World, name: str, address: str) -> None:
+        self.world = world
+        self.name = name
+        self.address = address
+        #: Its wall clock.
+        self.clock = HostClock(world, name)
+        #: Whether it is on; it is off after a silent loss of power, until `boot` or the next `start`.
+        self.up = True
+        #: Living processes, oldest first.
+        self.processes: list[Process] = []
+        self._disk: Disk | None = None
+        self._watches: dict[int, list[Callable[[], object]]] = {}
+
+    @property
+    def disk(self) -> Disk:
+        """Its disk, made at first use."""
+        if self._disk is None:
+            from simkit.disk import Disk
+
+            self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
+            self._disk.on_delay = self._delay
+            self._disk.spares = functools.partial(self.world.copies.spares, self.name)
+        return self._disk
+
+    @property
+    def has_disk(self) -> bool:
+        """Whether its disk was ever used."""
+        return self._disk is not None
+
+    @property
+    def boundaries(self) -> int:
+        """How many storage boundaries it has crossed so far."""
+        return 0 if self._disk is None else self._disk.boundaries
+
+    def start(self, fn: Callable[..., Awaitable[Any]], *args: Any, name: str = "main") -> Process:
+        """Start a process that runs `fn(*args)`; other code than last time is an upgrade."""
+        if not self.up:
+            self.boot()
+        process = Process(self, self.world.next_pid(), name)
+        self.processes.append(process)
+        self.world.trace.record("start", process.label)
+        self.world.kernel.spawn_system(process.live, (fn, args), process.label, process)
+        return process
+
+    def power_loss(self, mode: CrashMode | CrashState = "sample", *, silent: bool = False) -> None:
+        """Kill every process, and lose what was not durable.
+
+        Args:
+            mode: as the tape decides, "lose" all of it, "keep" all, or exactly one of `Disk.crash_states`.
+            silent: the machine stays off until it boots, and tells nobody: its peers are left half open, and find out
+                by a timeout, or by a reset when they send to it after it has booted.
+        """
+        self.world.trace.record("power-loss", self.name, mode if isinstance(mode, str) else mode.code)
+        self.up = self.up and not silent
+        for process in tuple(self.processes):
+            process.kill()
+        if self._disk is not None:
+            losses = self._disk.crash(mode).losses
+            self.world.trace.record("lost", self.name, *(f"{what}={times}" for what, times in losses.items()))
+
+    def boot(self) -> None:
+        """Switch it on again after a silent loss of power: from now on it answers, if only with resets."""
+        if not self.up:
+            self.up = True
+            self.world.trace.record("boot", self.name)
+            self.world.network.booted(self.name)
+
+    def calm(self) -> None:
+        """Turn its faults off: disk and clock behave, what was paused or stalled goes on, nothing strikes at a boundary."""
+        self._watches.clear()
+        self.clock.calm()
+        if self._disk is not None:
+            self._disk.calm()
+        for process in self.processes:
+            process.relieve()
+
+    def at_boundary(self, number: int, action: Callable[[], object]) -> None:
+        """Call `action` once, right before storage boundary `number` (from 1) takes effect.
+
+        When the action kills the process at work, or cuts the power, the operation does not happen. When it returns a
+        `Tear`, only the first bytes of the write happen, and then what the tear says.
+        """
+        self._watches.setdefault(number, []).append(action)
+
+    def forget(self, process: Process) -> None:
+        """A process has ended."""
+        self.processes.remove(process)
+
+    def _boundary(self, boundary: Boundary) -> Tear | None:
+        self.world.trace.record(
+            "boundary", self.name, boundary.number, boundary.kind, boundary.path, boundary.offset, boundary.size
+        )
+        actions = self._watches.pop(boundary.number, None)
+        return None if actions is None else _tear_of([action() for action in actions])
+
+    def _delay(self, owner: object, ns: int) -> None:
+        """A call into the disk took its time: whoever made it stands still for so long."""
+        self.world.trace.record("slow-io", self.name, ns)
+        if isinstance(owner, Process):
+            owner.stall(ns)
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name} {self.address}>"
+
+
+def _tear_of(answers: list[object]) -> Tear | None:
+    from simkit.disk import Tear
+
+    return next((answer for answer in answers if isinstance(answer, Tear)), None)
