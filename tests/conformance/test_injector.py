@@ -49,3 +49,20 @@ def test_asks_and_states_are_matched_by_operation() -> None:
     assert injector.at("ack", verb="start") == [kill]
     assert injector.at("ack", verb="signal", op="v") == []
     assert injector.at("ack", verb="signal", op="w") == [repeat]
+
+
+def test_what_missed_has_not_fired_and_leads_to_nothing() -> None:
+    """It is named with its follower, and neither is armed again."""
+    both = Interruption("kill", Site("barrier", "a", 1, "applied"), then=AGAIN)
+    injector = Injector([both])
+    injector.miss(*injector.at_barrier("a", 1, "applied"))
+    assert injector.unfired() == (both, AGAIN)
+    assert injector.target_is_back() == ()
+    assert injector.idle
+
+
+def test_equal_interruptions_count_their_requests_apart() -> None:
+    """Two that wait for the second request of any call both strike at the second."""
+    injector = Injector([AGAIN, Interruption("kill", Site("barrier", None, 2, "received"))])
+    assert injector.at_barrier("x", 1, "received") == []
+    assert injector.at_barrier("y", 1, "received") == [AGAIN, AGAIN]

@@ -1,0 +1,351 @@
+"""A world in memory for the driver: a small durable runtime whose habits the test chooses, in virtual time.
+
+The runtime keeps a journal that outlives its workers, calls the services one leaf after the other under stable keys, and
+tries again after every unknown outcome. What it does wrong, it does because a `Habits` field says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from conformance.control import Answer
+from conformance.driver import Observation, observe
+from conformance.world import Bounds, Subject
+from scenarios.history import Declared, Event, Fired, OperationStatus, Status
+from scenarios.interruption import Interruption, Scenario
+from scenarios.plan import Call, Plan, Seq, Sleep, Wait
+from simkit.errors import Problem, SimkitError
+from simkit.services import Gate, Outside, Reply, Request
+from simkit.tape import Tape
+from simkit.world import Limits, run
+
+MS = 1_000_000
+BOUNDS = Bounds(settle_ns=1000 * MS, poll_ns=10 * MS, ask_ns=500 * MS, grace_ns=100 * MS)
+CALL_TIMEOUT_S = 0.2
+RETRY_S = 0.02
+
+CHAIN = Plan(Seq("main", (Call("a", "ledger"), Call("b", "ledger", {}, ("a",)))))
+GATED = Plan(Seq("main", (Call("a", "ledger"), Wait("w", "go"), Call("b", "ledger", {}, ("a", "w")))))
+GATE_FIRST = Plan(Seq("main", (Wait("w", "go"), Call("a", "ledger", {}, ("w",)))))
+NAP = Plan(Seq("main", (Call("a", "ledger"), Sleep("s", 300 * MS), Call("b", "ledger"))))
+
+E = TypeVar("E", bound=Event)
+
+
+@attrs.frozen
+class Habits:
+    """What the runtime is like."""
+
+    resumes_on_request: bool = False
+    forgets_when_killed: bool = False
+    refuses_start: bool = False
+    never_acknowledges: bool = False
+    never_done: bool = False
+    exits_at_boot: int = 0  # so many workers end by themselves when they have just come up
+    dies_over: str = ""  # the first question of this verb kills the worker, by itself
+    end_takes_ns: int = 0  # from the last answer until the run shows as done
+    garbage_over: str = ""  # a question of this verb is answered with garbage
+    answers_take_ns: int = 0
+    refuses_early: bool = False
+    asks_too_late: bool = False  # it never opens its control channel
+
+
+@attrs.define
+class Journal:
+    """What outlives a worker."""
+
+    plan: Plan | None = None
+    accepted: dict[str, str] = attrs.field(factory=dict)
+    signals: dict[str, tuple[str, str]] = attrs.field(factory=dict)  # id → (name, nonce)
+    ended: bool = False
+
+
+class ToyWorld:
+    """Implements `conformance.world.World`; `nursery` is where services and workers live."""
+
+    def __init__(self, habits: Habits, nursery: trio.Nursery) -> None:
+        self.habits, self.nursery = habits, nursery
+        self.journal = Journal()
+        self.units: list[ToyUnit] = []
+        self.watches: dict[tuple[str, int], Callable[[], None]] = {}
+        self.crossed: dict[str, int] = {}
+        self.nonces = 0
+        self.outside: Outside | None = None
+        self.gate: Gate | None = None
+
+    def now_ns(self) -> int:
+        return round(trio.current_time() * 1e9)
+
+    def nonce(self) -> str:
+        self.nonces += 1
+        return f"n{self.nonces}"
+
+    async def sleep_ns(self, ns: int) -> None:
+        await trio.sleep(ns / 1e9)
+
+    @contextlib.asynccontextmanager
+    async def serving(self, outside: Outside, gate: Gate) -> AsyncIterator[None]:
+        self.outside, self.gate = outside, gate
+        yield
+
+    async def launch(self, unit: str, incarnation: int) -> ToyUnit:
+        await trio.sleep(0.005)
+        fresh = ToyUnit(self, unit, incarnation)
+        self.units.append(fresh)
+        if unit == "worker":
+            self.nursery.start_soon(fresh.live)
+        return fresh
+
+    def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
+        self.watches[unit, nth] = strike
+
+    def cross(self, unit: str) -> None:
+        """A storage boundary of `unit`."""
+        self.crossed[unit] = self.crossed.get(unit, 0) + 1
+        self.watches.pop((unit, self.crossed[unit]), lambda: None)()
+
+
+class ToyUnit:
+    """One worker or engine; only workers do anything."""
+
+    def __init__(self, world: ToyWorld, name: str, incarnation: int) -> None:
+        self.world, self.name, self.incarnation = world, name, incarnation
+        self.control: Any = ToyControl(self) if name == "worker" and not world.habits.asks_too_late else None
+        self.alive = True
+        self.dead = trio.Event()
+        self.running = trio.Event()
+        self.running.set()
+        self.resumed = trio.Event()
+        self.scope = trio.CancelScope()
+
+    async def kill(self, *, power: bool) -> None:
+        assert self.alive
+        if self.world.habits.forgets_when_killed:
+            self.world.journal = Journal()
+        self.die()
+
+    def die(self) -> None:
+        self.alive = False
+        self.dead.set()
+        self.running.set()  # nobody waits for the dead
+        self.scope.cancel()
+
+    async def pause(self) -> None:
+        assert self.running.is_set()
+        self.running = trio.Event()
+
+    async def resume(self) -> None:
+        self.running.set()
+
+    def last_words(self) -> str:
+        return "goodbye"
+
+    async def live(self) -> None:
+        with self.scope:
+            if self.incarnation <= self.world.habits.exits_at_boot:
+                self.die()
+            if self.world.habits.resumes_on_request and self.incarnation > 1:
+                await self.resumed.wait()
+            while self.world.journal.plan is None:  # noqa: ASYNC110 - a store is polled, like that of any runtime
+                await trio.sleep(0.001)
+            await self.work(self.world.journal.plan)
+
+    async def work(self, plan: Plan) -> None:
+        for leaf in plan.leaves():
+            while leaf.id not in self.world.journal.accepted:
+                match leaf:
+                    case Call():
+                        await self.accept(leaf.id, await self.call(leaf))
+                    case Wait():
+                        taken = set(self.world.journal.accepted.values())
+                        signals = self.world.journal.signals.values()
+                        nonce = next((n for name, n in signals if name == leaf.signal and n not in taken), None)
+                        await self.accept(leaf.id, nonce)
+                    case Sleep():
+                        await trio.sleep(leaf.ns / 1e9)
+                        await self.accept(leaf.id, "")
+        await trio.sleep(self.world.habits.end_takes_ns / 1e9)
+        self.world.journal.ended = not self.world.habits.never_done
+
+    async def accept(self, leaf: str, nonce: str | None) -> None:
+        """Write an answer down, unless a stop or a death comes first; without one, try again a little later."""
+        await self.running.wait()
+        await trio.lowlevel.checkpoint()
+        if nonce is None:
+            await trio.sleep(RETRY_S)
+            return
+        self.world.cross("worker")
+        await trio.lowlevel.checkpoint()  # the dead go no further
+        self.world.journal.accepted.setdefault(leaf, nonce)
+
+    async def call(self, leaf: Call) -> str | None:
+        """The nonce of the answer, or None when it cannot be known."""
+        carries = {name: self.world.journal.accepted[name] for name in leaf.carries}
+        request = Request(leaf.service, "r", leaf.id, f"r:{leaf.id}", dict(leaf.params), carries)
+        channel = ToyChannel()
+        assert self.world.outside is not None
+        assert self.world.gate is not None
+        # In a task of the services' own: it goes on when the caller is killed inside it.
+        self.world.nursery.start_soon(self.world.outside.serve, request, self.incarnation, self.world.gate, channel)
+        with trio.move_on_after(CALL_TIMEOUT_S):
+            await channel.answered.wait()
+        return str(channel.reply.body["nonce"]) if channel.reply is not None and channel.reply.status == 200 else None
+
+
+class ToyChannel:
+    """The way back to one caller."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.reply: Reply | None = None
+
+    async def send(self, reply: Reply) -> None:
+        self.reply = reply
+        self.answered.set()
+
+    async def reset(self) -> None:
+        self.answered.set()
+
+    async def drop(self) -> None:
+        pass
+
+
+class ToyControl:
+    """The kit's end of one worker's control channel."""
+
+    def __init__(self, unit: ToyUnit) -> None:
+        self.unit, self.world, self.habits = unit, unit.world, unit.world.habits
+
+    async def ask(self, verb: str, timeout_ns: int, **fields: Any) -> Answer:
+        if self.habits.garbage_over == verb:
+            raise _problem("adapter-garbage")
+        if self.habits.dies_over == verb and self.unit.incarnation == 1:
+            self.unit.die()
+        with trio.move_on_after(timeout_ns / 1e9):
+            await self._until_running(self.habits.answers_take_ns)
+            return self._answer(verb, fields)
+        raise _problem("adapter-silent")
+
+    async def _until_running(self, ns: int) -> None:
+        """Wait until the worker would answer; raises when it is dead by then."""
+        with trio.move_on_after(ns / 1e9):
+            await self.unit.dead.wait()
+        await self.unit.running.wait()
+        if not self.unit.alive:
+            raise _problem("adapter-gone")
+
+    def _answer(self, verb: str, fields: dict[str, Any]) -> Answer:
+        return getattr(self, verb)(**{name: value for name, value in fields.items() if name != "run"})
+
+    def start(self, plan: dict[str, Any], key: str) -> Answer:
+        if self.habits.refuses_start:
+            return Answer("error", detail="no such operation")
+        if self.habits.never_acknowledges:
+            return Answer("indefinite", detail="busy")
+        self.world.cross("worker")
+        self.world.journal.plan = Plan.from_json(plan)
+        return Answer("ok")
+
+    def signal(self, name: str, payload: dict[str, str], id: str) -> Answer:
+        if self.habits.refuses_early and self.status().status.state != "waiting":
+            return Answer("error", detail="nothing waits")
+        self.world.journal.signals[id] = (name, payload["nonce"])
+        return Answer("ok")
+
+    def resume(self) -> Answer:
+        self.unit.resumed.set()
+        return Answer("ok")
+
+    def status(self) -> Answer:
+        return Answer("ok", status=_status(self.world.journal))
+
+
+def _status(journal: Journal) -> Status:
+    if journal.plan is None:
+        return Status("unknown")
+    operations = tuple(OperationStatus(name, "succeeded", nonce) for name, nonce in journal.accepted.items())
+    leaf = next((leaf for leaf in journal.plan.leaves() if leaf.id not in journal.accepted), None)
+    if leaf is None and journal.ended:
+        return Status("done", result=dict(journal.accepted), operations=operations)
+    if isinstance(leaf, Wait):
+        return Status("waiting", on=leaf.signal, operations=operations)
+    return Status("running", operations=operations)
+
+
+def _problem(code: str) -> SimkitError:
+    return SimkitError(Problem(code, code, "toy"))
+
+
+# ---- running and reading
+
+
+def watch(
+    plan: Plan,
+    *interruptions: Interruption,
+    habits: Habits = Habits(),  # frozen
+    units: tuple[str, ...] = ("worker",),
+    bounds: Bounds = BOUNDS,
+) -> Observation:
+    """Drive one run of the toy runtime, in virtual time and always in the same order. Raises what `observe` raises."""
+    subject = Subject("toy", Declared(shows_operations=True), units, habits.resumes_on_request, bounds)
+
+    async def main(_world: object) -> Observation | SimkitError:
+        async with trio.open_nursery() as nursery:
+            try:
+                return await observe(ToyWorld(habits, nursery), subject, Scenario("test", plan, interruptions), "r")
+            except SimkitError as error:
+                return error
+            finally:
+                nursery.cancel_scope.cancel()
+
+    seen = run(main, tape=Tape.from_seed(0), limits=Limits(steps=100_000)).unwrap()
+    if isinstance(seen, SimkitError):
+        raise seen
+    return seen
+
+
+def events(seen: Observation, kind: type[E], **fields: Any) -> list[E]:
+    """The events of one kind whose fields have these values, in order."""
+    return [
+        event
+        for event in seen.history.events
+        if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items())
+    ]
+
+
+def place(seen: Observation, event: Event) -> int:
+    """Where an event stands in the order of observation."""
+    return next(index for index, one in enumerate(seen.history.events) if one is event)
+
+
+def story(seen: Observation) -> list[str]:
+    """The run in words, statuses left out: short enough to be read in an assertion."""
+    return [words for event in seen.history.events if (words := _words(event))]
+
+
+def _words(event: Event) -> str:
+    name = type(event).__name__.lower()
+    match event:
+        case Fired():
+            return f"fired {event.label}"
+        case _ if hasattr(event, "op"):
+            return f"{name} {event.op}#{event.incarnation}"
+        case _ if hasattr(event, "verb"):
+            return f"asked {event.verb}#{event.incarnation}" if event.verb != "status" else ""
+        case _ if hasattr(event, "outcome"):
+            return f"answered {event.outcome}" if event.status is None else ""
+        case _ if hasattr(event, "delivery"):
+            return f"replied {event.status} {event.kind} {event.delivery}"
+        case _ if hasattr(event, "cause"):
+            return f"died {event.unit}#{event.incarnation} {event.cause}"
+        case _ if hasattr(event, "reason"):
+            return f"closed {event.reason}"
+        case _ if hasattr(event, "incarnation"):
+            return f"{name} {getattr(event, 'unit', '')}#{event.incarnation}"
+        case _:
+            return name
