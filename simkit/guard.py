@@ -83,6 +83,7 @@ def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
         _patches = _Patches()
     noise = world.tape.stream("guard").random_source("noise")
     timers = world.kernel.timers
+
     def now_ns() -> int:
         process = current_process()
         return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns

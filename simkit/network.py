@@ -1,8 +1,8 @@
 """A simulated TCP network under trio's own hooks: `trio.open_tcp_stream`, `trio.serve_tcp` and friends, unmodified.
 
-The map: `Network` knows hosts by name and address, holds listeners, links and connections; `installed(world)` puts it
-under trio for the running simulation. `_network` holds the parts: `pipe` one direction, `endpoint` one end,
-`connecting` an attempt, `listening` a port, `sockets` trio's socket object.
+The map: `Network` knows hosts by name and address, holds listeners and connections; `installed(world)` puts it under
+trio for the running simulation. `_network` holds the parts: `ether` what lies between places and what goes wrong there,
+`pipe` one direction, `endpoint` one end, `connecting` an attempt, `listening` a port, `sockets` trio's socket object.
 
 A *place* is a host by its name; the outside, which belongs to no host and is never killed, is the place `OUTSIDE`.
 Everything that takes time is a callback timer of the world. What TCP hides, stays hidden: loss and reordering of
@@ -15,21 +15,17 @@ import contextlib
 import errno
 import os
 import socket as stdlib_socket
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import attrs
 import trio
 
-from simkit._kernel.timers import Timer
 from simkit._network.connecting import Attempt
-from simkit._network.darkness import Darkness
 from simkit._network.endpoint import Address, Endpoint
+from simkit._network.ether import OUTSIDE, Ether, NetworkOptions
 from simkit._network.hooks import Factory, Resolver
 from simkit._network.listening import Listener
 from simkit._network.sockets import SimulatedSocket
-from simkit._network.weather import STRIKES, Strike, Weather
-from simkit._storage.faults import NEVER, Ratio
 from simkit.process import Process, current_process
 
 if TYPE_CHECKING:
@@ -37,66 +33,21 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTSIDE", "Network", "NetworkOptions", "SimulatedSocket", "abort", "installed"]
 
-#: The place of everything that belongs to no host.
-OUTSIDE = "outside"
 OUTSIDE_ADDRESS = "10.255.255.254"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
 EPHEMERAL_PORT_MIN = 49152
 PORT_MAX = 65535
 
 
-@attrs.frozen
-class NetworkOptions:
-    """Shape of the network; times in nanoseconds."""
-
-    latency_ns: int = 500_000
-    loopback_latency_ns: int = 20_000
-    #: A segment takes the latency times one of these, drawn by the weights beside; the first is the usual case.
-    spread: tuple[int, ...] = (1, 2, 4, 16, 64)
-    spread_weights: tuple[int, ...] = (60, 20, 12, 6, 2)
-    #: How often a segment breaks its connection: both ends meet a reset, what is in flight is lost.
-    breaks: Ratio = NEVER
-    #: How peers learn that a process was killed: by a reset, by an end of stream, or as the tape says. One that ends by
-    #: itself closes its sockets as usual.
-    death: Literal["reset", "eof", "sampled"] = "reset"
-    #: How often a kill also loses what the process had sent and was still in flight.
-    death_loses_in_flight: Ratio = NEVER
-    #: How often a segment is lost: sent again, it arrives `stall_ns` later, and all that follows on its connection too.
-    stalls: Ratio = NEVER
-    stall_ns: int = 1_000_000_000
-    #: How often a link is clogged by a segment: for `clog_ns` nothing arrives over it.
-    clogs: Ratio = NEVER
-    clog_ns: int = 5_000_000_000
-    #: How often the first packet of a connection is lost; it is sent again after a second.
-    syn_losses: Ratio = NEVER
-    #: How often a name does not resolve for now.
-    dns_failures: Ratio = NEVER
-    datagram_losses: Ratio = NEVER
-    datagram_duplicates: Ratio = NEVER
-    #: What a link carries in a second, in each direction; None for any amount.
-    bytes_per_s: int | None = None
-    buffer_bytes: int = 65536
-    connect_timeout_ns: int = 130_000_000_000
-    #: When TCP gives up on a host that does not answer, as Linux by default.
-    retransmit_timeout_ns: int = 924_600_000_000
-
-
-class Network:
+class Network(Ether):
     """All hosts' TCP. `fired` counts every fault that really happened."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(world)
         self.connections: dict[int, Endpoint] = {}
-        self.fired: dict[str, int] = {}
-        self._world = world
-        self._stream = world.tape.stream("network")
-        self._options = NetworkOptions()
-        self._weather = Weather(self, self._stream)
-        self._darkness = Darkness(self)
         self._aliases: dict[str, str] = {}
         self._listeners: dict[tuple[str, int], Listener] = {}
         self._bound: dict[tuple[str, int], SimulatedSocket] = {}
-        self._cut: dict[tuple[str, str], bool] = {}
-        self._held: list[tuple[str, str, Callable[[], object]]] = []
         self._sockets: dict[int, SimulatedSocket] = {}
         self._attempts: dict[int, Attempt] = {}
         self._mourned: list[Process] = []
@@ -105,70 +56,9 @@ class Network:
 
     # ---- what a test or a driver does to the network
 
-    @property
-    def options(self) -> NetworkOptions:
-        """Latencies and faults; to be replaced at any time."""
-        return self._options
-
-    @options.setter
-    def options(self, options: NetworkOptions) -> None:
-        self._options = options
-        self._weather.judge(options)
-
-    def strike_next(self, what: Strike, source: str | None = None, target: str | None = None, *, times: int = 1) -> None:
-        """Let a fault happen the next `times` that it can, on the link from `source` to `target`, or any.
-
-        `what` is "break" (a segment breaks its connection), "stall" (one is lost and sent again), "syn-loss" (so is the
-        first one of a connection), "dns" (`target` does not resolve), "datagram-loss" or "datagram-duplicate".
-        """
-        self._weather.ask(what, source, target, times)
-
-    def clog(self, a: str, b: str, ns: int, *, one_way: bool = False) -> None:
-        """Let nothing arrive over the link between two places for `ns`; then all of it does. One way: only `a` to `b`."""
-        for pair in ((a, b),) if one_way else ((a, b), (b, a)):
-            self._weather.clogged[pair] = max(self._weather.clogged.get(pair, 0), self.now_ns + ns)
-        self.call_later(ns, self._release)
-        self.count("clog")
-
-    def slow_reader(self, place: str, *, pause_ns: int, bytes_max: int = 1024) -> None:
-        """Let every receive at `place` take `pause_ns` and give at most `bytes_max`: its peers fill its window."""
-        self._weather.slow_readers[place] = (bytes_max, pause_ns)
-
-    def calm(self) -> None:
-        """Turn all faults off and mend every link. Latencies, bandwidth and time-outs stay as they are."""
-        self._weather.calm()
-        off: dict[str, Any] = dict.fromkeys(("breaks", "clogs", *STRIKES.values(), "death_loses_in_flight"), NEVER)
-        self.options = attrs.evolve(self._options, **off)
-        self._weather.clogged.clear()
-        self.heal()
-
     def alias(self, name: str, host: str = OUTSIDE) -> None:
         """Let `name` resolve to `host`, e.g. the name of a service that the outside runs."""
         self._aliases[name] = host
-
-    def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
-        """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
-        self._cut[a, b] = True
-        if not one_way:
-            self._cut[b, a] = True
-        self.count("partition")
-
-    def heal(self, a: str | None = None, b: str | None = None) -> None:
-        """Mend the link between two places, all links of one, or all there are; what was held up travels again."""
-        wanted = [name for name in (a, b) if name is not None]
-        self._cut = {pair: True for pair in self._cut if not all(name in pair for name in wanted)}
-        self._release()
-
-    def _release(self) -> None:
-        """Let travel again what no link holds up any more."""
-        clogged, now_ns = self._weather.clogged, self.now_ns
-        self._weather.clogged = clogged = {pair: until_ns for pair, until_ns in clogged.items() if until_ns > now_ns}
-        held, self._held = self._held, []
-        for source, target, resume in held:
-            if (source, target) in self._cut or (source, target) in clogged:
-                self._held.append((source, target, resume))
-            else:
-                self.post(source, target, resume)
 
     def reset(self, a: str, b: str) -> int:
         """Break every connection between two places, now and at both ends; return how many."""
@@ -268,84 +158,6 @@ class Network:
 
     # ---- for connections
 
-    @property
-    def now_ns(self) -> int:
-        """Virtual time."""
-        return self._world.now_ns
-
-    @property
-    def buffer_bytes(self) -> int:
-        """Window of one direction."""
-        return self.options.buffer_bytes
-
-    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> Timer:
-        """Set a callback timer of the world."""
-        return self._world.call_later(delay_ns, fn)
-
-    def latency_ns(self, source: str, target: str, size: int = 0) -> int:
-        """Draw how long one segment travels that carries `size` bytes."""
-        options = self._options
-        if source == target:
-            return options.loopback_latency_ns
-        drawn = self._stream.choose(f"latency:{source}>{target}", len(options.spread), options.spread_weights)
-        travel_ns = options.latency_ns * options.spread[drawn]
-        return travel_ns + self._weather.delay_ns(source, target, size) if self._weather.foul else travel_ns
-
-    def post(self, source: str, target: str, then: Callable[[], object]) -> None:
-        """Let a single packet travel, then call; a cut link holds it until it heals."""
-
-        def arrive() -> None:
-            if not self.hold(source, target, then):
-                then()
-
-        self.call_later(self.latency_ns(source, target), arrive)
-
-    def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
-        """When the link is cut, keep `resume` for `heal` and return True."""
-        if (source, target) not in self._cut and (
-            not self._weather.clogged or self._weather.clogged.get((source, target), 0) <= self.now_ns
-        ):
-            return False
-        self._held.append((source, target, resume))
-        return True
-
-    def breaks(self, source: str, target: str) -> bool:
-        """Draw whether this segment breaks its connection."""
-        return self._weather.foul and self._weather.strikes("break", source, target)
-
-    def loses_syn(self, source: str, target: str) -> bool:
-        """Draw whether the first packet of a connection is lost."""
-        return self._weather.foul and self._weather.strikes("syn-loss", source, target)
-
-    def is_up(self, place: str) -> bool:
-        """Whether the machine there is on."""
-        return place == OUTSIDE or self._world.hosts[place].up
-
-    def unanswered(self, end: Endpoint) -> None:
-        """Something was sent to an end whose machine is off."""
-        self._darkness.note(end)
-
-    def booted(self, place: str) -> None:
-        """A machine is on again."""
-        self._darkness.booted(place)
-
-    @property
-    def slow_readers(self) -> dict[str, tuple[int, int]]:
-        """Places that read slowly: how many bytes at most, and after which pause."""
-        return self._weather.slow_readers
-
-    async def read_slowly(self, place: str, size: int) -> int:
-        """Pause before a read at `place`, and return how much of it to do."""
-        bytes_max, pause_ns = self._weather.slow_readers.get(place, (size, 0))
-        if pause_ns:
-            self.count("slow-read")
-            await self._world.sleep_ns(pause_ns)
-        return min(size, bytes_max)
-
-    def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
-        """Trace an event of the network."""
-        self._world.trace.record("net", what, connection, source, target, size)
-
     def listener(self, place: str, local: Address, source: str) -> Listener | None:
         """Return who listens there for connections from `source`."""
         found = self._listeners.get((place, local[1]))
@@ -416,10 +228,6 @@ class Network:
     def _next(self, what: str) -> int:
         self._numbers[what] += 1
         return self._numbers[what]
-
-    def count(self, what: str) -> None:
-        """Note that a fault happened."""
-        self.fired[what] = self.fired.get(what, 0) + 1
 
 
 def _is_loopback(address: str) -> bool:
