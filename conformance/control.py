@@ -11,12 +11,13 @@ There is no task behind a channel: whoever waits for an answer reads for everybo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 import cattrs
 import trio
+from cattrs.errors import ForbiddenExtraKeysError
 
 from scenarios.history import Status
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -28,6 +29,7 @@ LINE_BYTES_MAX: Final = 4 << 20
 #: Unanswered questions the channel remembers, so that their late answers surprise nobody.
 GIVEN_UP_MAX: Final = 1_000
 
+_FAULTS_SHOWN = 400
 _SHOWN = 200  # characters of an offending line that an error repeats
 
 
@@ -73,9 +75,15 @@ class ControlChannel:
     """Questions and answers with one worker, from any number of tasks."""
 
     def __init__(
-        self, send: trio.abc.SendStream, receive: trio.abc.ReceiveStream, *, peer: str = "the adapter"
+        self,
+        send: trio.abc.SendStream,
+        receive: trio.abc.ReceiveStream,
+        *,
+        peer: str = "the adapter",
+        last_words: Callable[[], str] = str,
     ) -> None:
-        self._send, self._peer = send, peer
+        """`peer` and the end of its error output, `last_words`, are told in errors."""
+        self._send, self._peer, self._last_words = send, peer, last_words
         self._lines = LineReader(receive, LINE_BYTES_MAX)
         self._sending = trio.Lock()
         self._reading = False
@@ -133,7 +141,7 @@ class ControlChannel:
         except LineTooLongError as error:
             self._break(self._garbage(reader, error.start, f"a line of more than {error.bytes_max} bytes"))
         except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
-            self._break(self._gone(reader, str(error)))
+            self._break(self._gone(reader, str(error) or "its standard output"))
         else:
             if line is None:
                 cut = f" in the middle of the line {self._lines.rest[:_SHOWN]!r}" if self._lines.rest else ""
@@ -192,10 +200,13 @@ class ControlChannel:
 
     def _silent(self, question: _Question, timeout_ns: int) -> Problem:
         what = f"did not answer `{question.verb}` within {timeout_ns / 1e9:g} s"
+        if begun := self._lines.rest:
+            what += f"; it began a line and did not end it: {begun[:_SHOWN]!r}"
         return self._problem(question, "adapter-silent", what, "one JSON line with this seq", _SLOW)
 
     def _gone(self, question: _Question, how: str) -> Problem:
         hint = "did its process end? Its error output tells why"
+        how = how or "its standard input"
         return self._problem(question, "adapter-gone", f"closed the channel ({how})", "an answer", hint)
 
     def _garbage(self, question: _Question, line: bytes, what: str) -> Problem:
@@ -217,6 +228,8 @@ class ControlChannel:
         )
 
     def _problem(self, question: _Question, code: str, what: str, expected: str, hint: str) -> Problem:
+        if words := self._last_words():
+            what = "\n    ".join((f"{what}; the end of its error output:", *words.splitlines()))
         return Problem(code, f"{self._peer} {what}", question.place, expected, hint, ExitCode.TARGET)
 
 
@@ -257,8 +270,27 @@ def read_status(data: Mapping[str, Any]) -> Status:
     try:
         return _STATUS.structure(data, Status)
     except Exception as error:  # cattrs groups its errors; each names its path
-        faults = "; ".join(cattrs.transform_error(error, path="status"))
-        raise _MalformedError(f"a status that cannot be read ({faults[:_SHOWN]})") from error
+        faults = "; ".join(_moved(text) for text in cattrs.transform_error(error, "status", _describe))
+        raise _MalformedError(f"a status that cannot be read ({faults[:_FAULTS_SHOWN]})") from error
+
+
+def _describe(error: BaseException, wanted: type | None) -> str:
+    if isinstance(error, ForbiddenExtraKeysError):
+        names = [field.name for field in attrs.fields(error.cl)]
+        return "; ".join(f"unknown field {key!r}, there are {', '.join(names)}" for key in sorted(error.extra_fields))
+    if isinstance(error, KeyError):
+        return f"the field {error.args[0]!r} is missing"
+    if get_origin(wanted) is Literal:
+        return f"none of {', '.join(get_args(wanted))}"
+    if isinstance(error, TypeError):
+        return str(error)
+    return f"not a valid {getattr(wanted, '__name__', wanted)}"
+
+
+def _moved(text: str) -> str:
+    """cattrs says `complaint @ path`; a reader looks for the path first."""
+    complaint, _, where = text.rpartition(" @ ")
+    return f"{where}: {complaint}"
 
 
 def _exactly(kind: type) -> Any:

@@ -89,8 +89,9 @@ class Crew:
             raise SimkitError(
                 Problem(
                     "worker-keeps-dying",
-                    f"unit {unit.name} of {self._subject.name} ended by itself {self._exits} times in one run",
-                    f"incarnation {unit.incarnation}; its last words: {unit.last_words() or '(none)'}",
+                    f"unit {unit.name} of {self._subject.name} ended by itself {self._exits} times in one run; its last words:"
+                    + "".join(f"\n    {line}" for line in (unit.last_words() or "(none)").splitlines()),
+                    f"unit {unit.name}, incarnation {unit.incarnation}",
                     "a unit that runs until it is killed",
                     "run the adapter by hand and read its error output",
                     ExitCode.TARGET,

@@ -24,12 +24,15 @@ from conformance.recorder import Recorder
 from conformance.saboteur import Saboteur
 from conformance.world import Patience
 from scenarios.history import TERMINAL, Closed, History, Quiet, Status
-from simkit.errors import SimkitError
+from scenarios.plan import Call
+from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import Outside
 
 if TYPE_CHECKING:
+    from conformance.control import Answer
     from conformance.world import Subject, World
     from scenarios.interruption import Scenario
+    from simkit.services import Fault, Request
 
 
 @attrs.frozen
@@ -45,7 +48,7 @@ async def observe(world: World, subject: Subject, scenario: Scenario, run: str) 
     """Run `scenario` on the target in `world`. Raises `SimkitError` when kit or adapter broke the protocol."""
     driver = _Driver(world, subject, scenario, run)
     try:
-        async with world.serving(driver.outside, driver.saboteur.gate), trio.open_nursery() as nursery:
+        async with world.serving(driver.outside, driver.gate), trio.open_nursery() as nursery:
             await driver.drive(nursery)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
@@ -103,6 +106,22 @@ class _Driver:
             self._recorder.add(Quiet(self._world.now_ns()))
         self._recorder.add(Closed(self._world.now_ns(), reason))
 
+    async def gate(self, call: int, request: Request, nth: int, barrier: str) -> Fault | None:
+        """Called by the services at each barrier of each call: is it one of the plan at all, and is there a fault to inject?"""
+        if request.run != self._run or not isinstance(self._plan.leaf(request.op), Call):
+            raise SimkitError(self._stray(request))
+        return await self.saboteur.gate(call, request, nth, barrier)
+
+    def _stray(self, request: Request) -> Problem:
+        return Problem(
+            "stray-call",
+            f"{self._subject.name} called {request.service} for operation {request.op!r} of run {request.run!r}",
+            f"service {request.service}",
+            f"run {self._run!r} and one of {', '.join(op.id for op in self._plan.calls())}",
+            "an adapter calls for the run it was started with, by the ids of the plan's calls",
+            ExitCode.TARGET,
+        )
+
     async def _ensure_up(self) -> None:
         """Restart what is down, and ask the target to resume where that is the caller's part."""
         started = await self._crew.ensure_up()
@@ -112,11 +131,15 @@ class _Driver:
             await self._client.resume()
 
     async def _begin(self) -> bool:
-        """Ask start until it is acknowledged; False when the target refuses or the bound is met."""
+        """Ask start until it is acknowledged; False when a repeated one is refused or the bound is met."""
+        asked = 0
         while self._patience.within(4):
             await self._ensure_up()
             answer = await self._client.start(self.saboteur.loses_start)
+            asked += 1
             if answer.outcome == "error":
+                if asked == 1:  # nothing was disturbed, and nothing can be judged
+                    raise SimkitError(self._refused(answer))
                 return False
             if answer.outcome == "ok":
                 self._is_started = True
@@ -124,6 +147,16 @@ class _Driver:
                 return True
             await self._world.sleep_ns(self._subject.bounds.poll_ns)
         return False
+
+    def _refused(self, answer: Answer) -> Problem:
+        return Problem(
+            "start-refused",
+            f"{self._subject.name} definitely refused the start of a run: {answer.detail or '(no message)'}",
+            f"verb start; the plan has {', '.join(sorted(self._plan.kinds()))}",
+            "an acknowledgement: the manifest says that it can interpret such plans",
+            "name under [operations] only what it can, and start from an empty state folder",
+            ExitCode.TARGET,
+        )
 
     async def _watch(self) -> Literal["settled", "slow", "bound"]:
         while self._patience.within(4):

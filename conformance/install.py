@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,8 @@ def _folder_name(target: Target) -> str:
     if target.lock is not None:
         parts.append(target.lock.read_text(encoding="utf-8"))
     digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
-    return f"{target.name}-{target.version}-{digest}"
+    name = re.sub(r"[^A-Za-z0-9._-]+|^\.+", "_", target.name)  # a name is for people, and may hold anything
+    return f"{name}-{target.version}-{digest}"
 
 
 def _ready(folder: Path) -> Installed | None:

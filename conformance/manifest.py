@@ -152,10 +152,15 @@ def load(path: Path) -> Manifest:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise _problem(
-            "adapter-unreadable", f"cannot read the manifest: {error.strerror}", path, "a readable file"
+            "adapter-unreadable",
+            f"cannot read the manifest: {error.strerror}",
+            path,
+            "a readable file",
+            "change its permissions, or name another file",
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _problem("adapter-malformed", f"the manifest is not TOML: {error}", path, "a TOML file") from None
+        what = f"the manifest is not TOML: {error}"
+        raise _problem("adapter-malformed", what, path, "a TOML file in UTF-8", _EXAMPLES) from None
     if data.get("protocol", PROTOCOL) != PROTOCOL:
         raise _problem(
             "adapter-protocol",
@@ -178,8 +183,10 @@ def _structure(data: dict[str, Any], path: Path) -> Manifest:
             return manifest
     noun = "one mistake" if len(complaints) == 1 else f"{len(complaints)} mistakes"
     what = f"the manifest has {noun}" + "".join(f"\n    - {text}" for text in complaints)
-    hint = "docs/adapters.md shows a whole manifest; those of the adapters that come with simkit are further examples"
-    raise _problem("adapter-malformed", what, path, "a manifest of protocol 1", hint)
+    raise _problem("adapter-malformed", what, path, "a manifest of protocol 1", _EXAMPLES)
+
+
+_EXAMPLES = "docs/adapters.md shows a whole manifest; those of the adapters that come with simkit are further examples"
 
 
 def _problem(code: str, what: str, where: Path | str, expected: str, hint: str = "") -> SimkitError:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,8 @@ UNITS_MAX: Final = 1_000
 
 _TAIL_BYTES: Final = 4_096
 _TAIL_LINES: Final = 12
+_LINE_MAX: Final = 200
+_ORIGIN_MAX: Final = 300
 _SIGNAL_S: Final = 10.0  # how long the system may take to carry a signal out
 _POLL_S: Final = 0.001
 _EXIT_S: Final = 1.0  # how long a process whose streams ended may take to exit
@@ -50,8 +53,9 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 class UnitProcess:
     """One process of a target, leader of its own group. Made by `Processes.start`."""
 
-    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path) -> None:
+    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path, origin: str) -> None:
         self.name = name
+        self.origin = origin  # command and folder, as someone would run it by hand
         self.pid = process.pid
         self.stderr = stderr
         self._process = process
@@ -145,14 +149,14 @@ class UnitProcess:
             raise SimkitError(self.death("worker-died-at-start")) from error
 
     def last_words(self) -> str:
-        """The end of its error output, at most a dozen lines."""
+        """The end of its error output, at most a dozen lines of bounded length."""
         try:
             with self.stderr.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
                 text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
         except OSError as error:
             return f"(cannot be read: {error})"
-        return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])
+        return "\n".join(_cut(line) for line in text.strip().splitlines()[-_TAIL_LINES:])
 
     def death(self, code: str = "worker-died") -> Problem:
         """What to tell of a process that ended by itself."""
@@ -160,9 +164,9 @@ class UnitProcess:
         return Problem(
             code=code,
             what=f"{self.name} (process {self.pid}) {_ended(self.returncode)}; its last words:\n    {words}",
-            where=str(self.stderr),
+            where=self.origin,
             expected="a process that runs until the kit ends it",
-            hint="run the unit's command from the manifest by hand and read its error output",
+            hint="run that command by hand, with SIMKIT_STATE and SIMKIT_SERVICES in its environment",
             exit_code=ExitCode.TARGET,
         )
 
@@ -306,7 +310,7 @@ class Processes:
         Raises SimkitError `worker-cannot-start` when there is no such program, folder or right to run it.
         """
         if len(self._units) >= UNITS_MAX:
-            raise SimkitError(_cannot_start(name, command, f"{UNITS_MAX} processes were started already"))
+            raise SimkitError(_cannot_start(name, command, cwd, f"{UNITS_MAX} processes were started already"))
         token = secrets.token_hex(8)
         try:
             with stderr.open("ab") as log:
@@ -320,8 +324,8 @@ class Processes:
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            raise SimkitError(_cannot_start(name, command, str(error))) from error
-        unit = UnitProcess(name, process, token, stderr)
+            raise SimkitError(_cannot_start(name, command, cwd, str(error))) from error
+        unit = UnitProcess(name, process, token, stderr, _origin(command, cwd))
         self._units.append(unit)
         return unit
 
@@ -345,11 +349,19 @@ def _ended(returncode: int | None) -> str:
         return f"died of signal {-returncode}"
 
 
-def _cannot_start(name: str, command: Sequence[str], why: str) -> Problem:
+def _origin(command: Sequence[str], cwd: Path) -> str:
+    return f"`{shlex.join(command)[:_ORIGIN_MAX]}` in {cwd}"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE_MAX else f"{line[:_LINE_MAX]}…"
+
+
+def _cannot_start(name: str, command: Sequence[str], cwd: Path, why: str) -> Problem:
     return Problem(
         "worker-cannot-start",
         f"{name} cannot be started: {why}",
-        " ".join(command)[:200],
+        _origin(command, cwd),
         "a command that runs",
         "the unit's command stands in the adapter's manifest, adapter.toml",
         ExitCode.TARGET,

@@ -110,7 +110,8 @@ def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPT
     manifest = load(path)
     if version is not None and not any("{version}" in one for one in manifest.install.pip):
         expected = f"-t {text.partition('==')[0]}"
-        raise _usage("target-version", f"{folder.name} has no released versions to choose from", f"-t {text}", expected)
+        what = f"{folder.name} has no released versions to choose from"
+        raise _usage("target-version", what, f"-t {text}", expected, "leave the version out")
     return Target(
         text, folder, manifest, version or manifest.harness.version, _configuration(manifest, configuration, path)
     )
@@ -142,7 +143,8 @@ def _configuration(manifest: Manifest, wanted: str | None, path: Path) -> str:
         return chosen
     known = ", ".join(manifest.configurations)
     what = f"{manifest.harness.name} has no configuration {chosen!r}{nearest(chosen, manifest.configurations)}"
-    raise _usage("configuration-unknown", what, f"{path}: [configurations]", f"one of {known}")
+    hint = "the manifest lists them; without --config it is the one that [harness] names"
+    raise _usage("configuration-unknown", what, f"{path}: [configurations]", f"one of {known}", hint)
 
 
 def _not_found(text: str, name: str, adapters: Path) -> SimkitError:

@@ -121,7 +121,11 @@ def run_seeds(
     if mutant is not None:
         raise SimkitError(
             Problem(
-                "mutant-target", "mutants are of the reference runtime", "--mutant", "-t reference with --mutant", ""
+                "mutant-target",
+                "mutants are of the reference runtime",
+                "--mutant",
+                "-t reference with --mutant",
+                "leave --mutant away, or run the mutant with -t reference",
             )
         )
     emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))

@@ -6,6 +6,7 @@ repeats plan and interruptions a few times, compares obligation and anomaly, and
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 from conformance import targets
@@ -59,7 +60,7 @@ def replay_scenario(
         raise SimkitError(
             Problem(
                 "scenario-unknown",
-                f"there is no scenario {scenario!r}",
+                f"there is no scenario {scenario!r}{_nearest_scenario(scenario)}",
                 "--scenario",
                 "a name such as chain/kill@buy#1.applied",
                 "`simkit list --scenarios` shows all of them; a seed's scenario is run again with `simkit run --seeds`",
@@ -67,9 +68,21 @@ def replay_scenario(
         )
     if mutant is not None:
         raise SimkitError(
-            Problem("mutant-target", "mutants run in simulation only", "--mutant", "`simkit run -t reference --mutant`")
+            Problem(
+                "mutant-target",
+                "mutants run in simulation only",
+                "--mutant",
+                "`simkit run -t reference --mutant`",
+                "leave --mutant away, or replay a case that was found with it",
+            )
         )
     return _replay_real(parsed, found, None, None, store, emit, stopping)
+
+
+def _nearest_scenario(name: str) -> str:
+    known = [one.name for story in catalogue.STORIES for one in catalogue.scenarios_of(story, workers=True)]
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _target_of(case: Case) -> Target:

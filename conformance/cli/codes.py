@@ -69,6 +69,11 @@ CODES: Mapping[str, Code] = {
         (),
         "Bring the adapter up to this kit's protocol, or use the kit it was written for.",
     ),
+    "adapter-refused-hello": Code(
+        "the adapter answered hello with an error",
+        ("it speaks another version of the protocol", "its harness cannot be set up"),
+        "The message repeats what it said.",
+    ),
     "adapter-silent": Code(
         "the adapter did not answer in time",
         ("it waits inside a verb instead of answering", "its output is not flushed", "it is still booting"),
@@ -150,6 +155,11 @@ CODES: Mapping[str, Code] = {
     "install-no-version": Code(
         "the package registry has no such release", ("a typing error",), "Name a released version."
     ),
+    "job-lost": Code(
+        "a process that ran seeds was ended from outside",
+        ("the system ran out of memory", "somebody killed it"),
+        "Run fewer jobs; what was judged before is kept.",
+    ),
     "jobs-range": Code("--jobs is out of range", (), "Give a number from 1 to 256."),
     "journal-malformed": Code("a line of a run's journal is no event", ("the file was edited",), "Delete the journal."),
     "kill-missed": Code(
@@ -162,7 +172,17 @@ CODES: Mapping[str, Code] = {
         ("a process stuck in the kernel (state D)", "an overloaded machine"),
         "Look at the processes the message names.",
     ),
+    "mutant-target": Code(
+        "a mutant was asked of a target or a command that has none",
+        ("mutants are of the reference runtime, in simulation",),
+        "Use `simkit run -t reference --mutant NAME`.",
+    ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
+    "not-in-process-world": Code(
+        "an interruption of the simulated world was asked of real processes",
+        ("a power loss", "a storage boundary"),
+        "Run it in simulation: `simkit run`.",
+    ),
     "path-in-the-way": Code("a file is where a folder must go, or the reverse", (), "Move it, or choose another path."),
     "pause-missed": Code(
         "a process of the target was not stopped ten seconds after SIGSTOP",
@@ -198,11 +218,22 @@ CODES: Mapping[str, Code] = {
         ("the file was edited", "another version of simkit wrote it"),
         "Find the case again from its seed.",
     ),
+    "scenario-unknown": Code("no scenario has this name", ("a typing error",), "See `simkit list --scenarios`."),
     "seeds-malformed": Code("--seeds is not understood", (), "Write 7, 0-999 or 1,5,9."),
     "simulation-bound": Code(
         "a simulated run met its limit of steps or of virtual time",
         ("a loop that never waits", "a target that never settles"),
         "It counts as inconclusive; replay it to see where it spins.",
+    ),
+    "start-refused": Code(
+        "the adapter definitely refused to start the first run it was asked for, so nothing can be judged",
+        ("a plan it cannot interpret", "a state folder it cannot use"),
+        "Name under [operations] only what the adapter can interpret; the message repeats what it said.",
+    ),
+    "stray-call": Code(
+        "a service was called for a run or an operation that is not of the plan: the adapter's fault",
+        ("an id made up by the adapter", "state of another run"),
+        "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
     "target-missing": Code("no target was named", (), "Name one: `simkit list --adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),

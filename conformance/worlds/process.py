@@ -104,7 +104,9 @@ class ProcessWorld:
         )
         real = RealUnit(unit, incarnation, process)
         if self._target.manifest.units[unit].control:
-            real.control = ControlChannel(process.stdin, process.stdout, peer=process.name)
+            real.control = ControlChannel(
+                process.stdin, process.stdout, peer=process.name, last_words=process.last_words
+            )
             await process.first(lambda: self._greet(real))
         return real
 

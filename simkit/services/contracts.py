@@ -131,8 +131,8 @@ def unreadable(error: BadRequestError, where: str) -> Problem:
         code="bad-request",
         what=f"a service was sent a request it cannot read: {error}",
         where=where,
-        expected=error.message,
-        hint="the adapter's call to the service is wrong; conformance/helper/simkit_adapter.py makes it right",
+        expected="a request with run, op, params, carries and script, to a service that the plan names",
+        hint="the adapter's call to the service is wrong; `simkit_adapter.call` makes it right",
         exit_code=ExitCode.TARGET,
     )
 

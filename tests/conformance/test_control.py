@@ -202,7 +202,7 @@ STATUS = {"seq": 1, "ok": {"state": "running"}}
         ({"seq": 1, "error": "no"}, "adapter-malformed-answer", "`kind` and `message`"),
         ({"seq": 1, "error": {"kind": "perhaps"}}, "adapter-malformed-answer", "neither definite nor indefinite"),
         ({"seq": 1, "error": {"kind": "definite", "message": 3}}, "adapter-malformed-answer", "message is no text"),
-        ({"seq": 1, "ok": {}}, "adapter-malformed-answer", "required field missing @ status.state"),
+        ({"seq": 1, "ok": {}}, "adapter-malformed-answer", "the field 'state' is missing"),
         ({"seq": 1, "ok": {"state": "asleep"}}, "adapter-malformed-answer", "status.state"),
         ({"seq": 1, "ok": {"state": "running", "attempt": 1}}, "adapter-malformed-answer", "status.attempt"),
         ({"seq": 1, "ok": {"state": "running", "version": "1"}}, "adapter-malformed-answer", "status.version"),

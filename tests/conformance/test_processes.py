@@ -164,7 +164,7 @@ def test_killing_what_ended_by_itself_is_an_error(tmp_path: Path) -> None:
     assert problem.exit_code is ExitCode.TARGET
     assert "exit code 3" in problem.what
     assert "so long" in problem.what
-    assert problem.where.endswith("worker.log")
+    assert problem.where.endswith(f"in {tmp_path}")
 
 
 def test_a_kill_that_came_too_late_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +382,7 @@ def test_a_command_that_cannot_run_says_why(tmp_path: Path, command: list[str], 
 
     problem = trio.run(main)
     assert problem.code == "worker-cannot-start"
-    assert problem.where == command[0]
+    assert problem.where == f"`{command[0]}` in {tmp_path / folder}"
     assert "No such file" in problem.what
 
 
