@@ -286,7 +286,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if found is not None and report.failed:
         from simkit._pytest import block, nodes
 
-        report.sections.append(("simkit", block.of_failure(found, _typed(item), _plan(item.config).profile)))
+        here = item.config.invocation_params.dir
+        text = block.of_failure(found, _typed(item), _plan(item.config).profile, here)
+        report.sections.append(("simkit", text))
         own = nodes.split(item.nodeid)[1] is not None
         if not own and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
             vars(report)["simkit_seed"] = found.failed.seed

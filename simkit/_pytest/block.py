@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
-from simkit._pytest.inquest import Found
+from simkit._pytest.inquest import Found, place_of
 from simkit.tape import Site
 
 _SHOWN = 12
 
 
-def of_failure(found: Found, test: str, profile: str | None) -> str:
-    """The block of a failing seed. `test` is the test as one would type it from here."""
+def of_failure(found: Found, test: str, profile: str | None, here: Path) -> str:
+    """The block of a failing seed. `test` is the test as one would type it in the folder `here`."""
     failed, shrunk = found.failed, found.shrunk
-    lines = [f"seed {failed.seed} fails: {found.anomaly}"]
+    lines = [f"seed {failed.seed} fails: {place_of(found.error)}"]
     drawn = len(failed.outcome.departures)
     if shrunk is None:
         lines += [f"faults and choices drawn: {drawn}", *_departures(failed.outcome.departures)]
@@ -29,7 +30,8 @@ def of_failure(found: Found, test: str, profile: str | None) -> str:
     if found.trouble:
         lines.append(f"missing here: {found.trouble}")
     if found.path is not None:
-        lines.append(f"saved as {found.path}")
+        inside = found.path.is_relative_to(here)
+        lines.append(f"saved as {found.path.relative_to(here) if inside else found.path}")
     return "\n".join([*lines, "", *_replay_lines(found, test, profile)])
 
 

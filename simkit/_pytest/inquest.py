@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ class Found:
 
     failed: Failed
     error: BaseException  # of the shrunk run
-    anomaly: str
     output: str  # what the shrunk run printed
     shrunk: Shrunk | None
     explanation: Explanation | None
@@ -57,18 +57,17 @@ def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings
         _, again = retrial.run(*chosen)
     if shrunk is not None:
         outcome, error = again, failure_of(failed.spec, again) or failed.error
-    anomaly = anomaly_of(error)
     arguments = {name: value for name, value in failed.arguments.items() if name not in fixtures}
     case, path = None, None
     if not _is_json(arguments):
         trouble = "the example is not JSON, so that no case can hold it"
     else:
-        case = _case(failed, test, arguments, outcome, anomaly)
+        case = _case(failed, test, arguments, outcome, anomaly_of(error))
         try:
             path = case.save(store / "cases")
         except OSError as problem:
             case, trouble = None, f"the case could not be saved: {problem}"
-    return Found(failed, error, anomaly, output.getvalue(), shrunk, explanation, case, path, trouble)
+    return Found(failed, error, output.getvalue(), shrunk, explanation, case, path, trouble)
 
 
 def retrial_of(spec: Spec, arguments: Mapping[str, Any], seed: int, *, steps: int) -> Retrial:
@@ -83,15 +82,20 @@ def retrial_of(spec: Spec, arguments: Mapping[str, Any], seed: int, *, steps: in
 
 
 def anomaly_of(error: BaseException) -> str:
-    """Type and place of a failure, in a form that means the same on another machine."""
-    match fingerprint_of(error):
-        case (str(name), str(file), int(line)):
-            return f"{name} at {Path(file).name}:{line}"
-        case ("group", *_) if isinstance(error, BaseExceptionGroup):
-            return " and ".join(sorted({anomaly_of(one) for one in error.exceptions}))
-        case (str(name), *_):
-            return name
-    return type(error).__qualname__
+    """Type and function of a failure: what stays the same on another machine, and when lines move."""
+    return _told(error, lambda frame: f"{Path(frame.filename).name}:{frame.name}")
+
+
+def place_of(error: BaseException) -> str:
+    """Type and line of a failure, for people."""
+    return _told(error, lambda frame: f"{Path(frame.filename).name}:{frame.lineno}")
+
+
+def _told(error: BaseException, place: Callable[[traceback.FrameSummary], str]) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return " and ".join(sorted({_told(one, place) for one in error.exceptions}))
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    return type(error).__qualname__ + "".join(f" at {place(frame)}" for frame in frames)
 
 
 def _shrink(failed: Failed, retrial: Retrial, settings: Settings) -> Shrunk | None:

@@ -11,10 +11,12 @@ import attrs
 from simkit._pytest.inquest import anomaly_of, retrial_of
 from simkit.case import Case
 from simkit.errors import Problem, SimkitError
-from simkit.strategy import ReplayDivergedError
+from simkit.shrinking import LooseSchedule
+from simkit.strategy import ReplayDivergedError, ReplaySchedule, Segment
 from simkit.testing import Spec, failure_of, program_of
 from simkit.world import Limits, run
 
+_MAIN = 1
 Answer = Literal["reproduced", "fixed", "different failure", "diverged"]
 
 
@@ -57,11 +59,23 @@ def replay(case: Case, spec: Spec, arguments: Mapping[str, Any], steps_max: int)
     outcome = run(program, tape=case.tape(), strategy=case.strategy(), limits=Limits(steps=steps_max))
     error = failure_of(spec, outcome)
     if isinstance(error, ReplayDivergedError):
-        return _loosely(case, spec, arguments, error)
+        before = _until_main_ended(case.schedule)
+        if error.event < sum(steps for _, steps in before):
+            return _loosely(case, spec, arguments, error)
+        # The recorded run ended by its failure; a mended one takes the same steps up to there, and then goes on.
+        strategy = ReplaySchedule(before, then=LooseSchedule())
+        outcome = run(program, tape=case.tape(), strategy=strategy, limits=Limits(steps=steps_max))
+        error = failure_of(spec, outcome)
     if error is None:
         return Replayed(case, "fixed", outcome.digest, None)
     same = anomaly_of(error) == (case.expect or {}).get("anomaly")
     return Replayed(case, "reproduced" if same else "different failure", outcome.digest, error)
+
+
+def _until_main_ended(schedule: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Up to the last step of the main task, which is number 1; what follows only winds up."""
+    ends = [at + 1 for at, (task, _) in enumerate(schedule) if task == _MAIN]
+    return schedule[: max(ends, default=0)]
 
 
 def _loosely(case: Case, spec: Spec, arguments: Mapping[str, Any], diverged: ReplayDivergedError) -> Replayed:

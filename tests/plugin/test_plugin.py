@@ -291,7 +291,7 @@ def test_another_failure_and_a_divergence_are_told(pytester: pytest.Pytester) ->
     path.write_text(source.replace("assert value == 2", "assert value == 2 or 1 / 0"), encoding="utf-8")
     result = run(pytester, "--simkit-replay", case.stem)
     result.stdout.fnmatch_lines([f"simkit: case {case.stem}: different failure"])
-    path.write_text(source.replace("    assert value", "    await trio.sleep(1)\n    assert value"), encoding="utf-8")
+    path.write_text(source.replace("    value = 0\n", "    value = 0\n    await trio.sleep(1)\n"), encoding="utf-8")
     result = run(pytester, "--simkit-replay", case.stem)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(

@@ -1,0 +1,49 @@
+"""docs/tutorial.md, done by a machine: the fault is found, shrunk, explained and fixed as the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import simkit._pytest.block
+import simkit._pytest.inquest
+import simkit._pytest.nodes
+import simkit._pytest.replay  # noqa: F401
+
+pytest_plugins = ["pytester"]
+pytestmark = [pytest.mark.slow, pytest.mark.repository]
+
+PAGE = Path(__file__).parent.parent.parent / "docs/tutorial.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def without_ids(text: str) -> str:
+    """Without what changes when the network draws one latency more: ids of cases, and counts."""
+    return re.sub(r"\b\d+ (drawn|runs|pre-emptions)", r"N \1", re.sub(r"\b[0-9a-f]{12}\b", "ID", text))
+
+
+def test_the_tutorial_works_as_told(pytester: pytest.Pytester) -> None:
+    """Every file, command and output of the page, case ids aside; the mended store passes ten times the seeds."""
+    store, test, fix = blocks("python")
+    block, answer = blocks("text")
+    for source in (store, test):
+        name = source.split("\n")[0].removeprefix("# ")
+        (pytester.path / name).write_text(source, encoding="utf-8")
+    pytester.syspathinsert()
+    found = pytester.runpytest_inprocess("-p", "no:xdist")
+    found.assert_outcomes(failed=1)
+    shown = without_ids(found.stdout.str())
+    assert without_ids(block) in shown, shown
+    (case,) = (pytester.path / ".simkit/cases").iterdir()
+    line = fix.split("\n")[0] + "\n"
+    assert line in store
+    (pytester.path / "store.py").write_text(store.replace(line, fix), encoding="utf-8")
+    replayed = pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-replay", case.stem)
+    replayed.assert_outcomes(passed=1)
+    assert without_ids(answer).strip() in without_ids(replayed.stdout.str())
+    pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-seeds", "500").assert_outcomes(passed=1)
