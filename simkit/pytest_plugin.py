@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from simkit.testing import Failed, Spec
 
 _SEED = "_simkit_seed"
+#: What ends a test without saying that it found something.
+_NO_FAILURE = (KeyboardInterrupt, SystemExit, pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _FOUND: pytest.StashKey[Found] = pytest.StashKey()
 _REPLAYED: pytest.StashKey[Replayed] = pytest.StashKey()
 _PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
@@ -193,7 +195,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             return (yield)
     except BaseException as error:
         failed = _failure_behind(error, ambient.failures)
-        if failed is None or not isinstance(error, Exception):
+        if failed is None or isinstance(error, _NO_FAILURE):
             raise
         found = _investigated(pyfuncitem, failed, plan)
         if hypothesis:  # its report speaks of the error as it raised it

@@ -16,7 +16,7 @@ import io
 import sys
 import types
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
@@ -98,8 +98,22 @@ def surrounded(ambient: Ambient) -> Iterator[None]:
         _ambient = previous
 
 
+@overload
+def test(function: TestFunction, /) -> Callable[..., None]: ...
+
+
+@overload
+def test(
+    *,
+    seeds: int | str | Sequence[int] | None = None,
+    strategy: str | StrategyMaker | None = None,
+    processes_may_fail: bool = False,
+) -> Callable[[TestFunction], Callable[..., None]]: ...
+
+
 def test(
     function: TestFunction | None = None,
+    /,
     *,
     seeds: int | str | Sequence[int] | None = None,
     strategy: str | StrategyMaker | None = None,
@@ -121,6 +135,8 @@ def test(
     _check(function, signature, strategy)
     if isinstance(seeds, int | str):
         seeds = parse_seeds(str(seeds))
+    if seeds is not None and len(seeds) == 0:  # no evidence is no pass
+        raise _misused(function.__qualname__, "it has no seeds", "at least one seed")
     spec = Spec(function, seeds, strategy, processes_may_fail)
 
     @functools.wraps(function)

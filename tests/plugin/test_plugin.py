@@ -199,6 +199,32 @@ def test_a_bound_is_inconclusive_and_no_pass(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*inconclusive: the run met its bound on steps after 500 steps*"])
 
 
+def test_failing_and_skipping_by_hand_work(pytester: pytest.Pytester) -> None:
+    """pytest.fail is a failure like any other, with its block; pytest.skip and pytest.xfail are what they are elsewhere."""
+    pytester.makepyfile(
+        """
+        import pytest, simkit
+
+        @simkit.test(seeds=3)
+        async def test_fails(world):
+            if world.tape.stream("s").chance("bad", 1, 2):
+                pytest.fail("by hand")
+
+        @simkit.test
+        async def test_skips(world):
+            pytest.skip("not here")
+
+        @simkit.test
+        async def test_xfails(world):
+            pytest.xfail("known")
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1, skipped=1, xfailed=1)
+    result.stdout.fnmatch_lines(["E*Failed: by hand", "why: It fails only with s/bad#0 = 1."])
+    assert len(cases(pytester)) == 1
+
+
 def test_a_strategy_is_chosen_by_name_or_made(pytester: pytest.Pytester) -> None:
     """First come, first served never loses the update of a race that needs a pre-emption; an unknown name is told."""
     pytester.makepyfile(
