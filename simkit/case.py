@@ -124,7 +124,8 @@ def _read(path: Path) -> Any:
     except UnicodeDecodeError:
         raise _malformed(str(path), "it is not text in UTF-8", "JSON text") from None
     except json.JSONDecodeError as error:
-        short = "it is cut short" if error.pos >= len(error.doc.rstrip()) else "it is not JSON"
+        cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+        short = "it is cut short" if cut else "it is not JSON"
         raise _malformed(
             f"{path}:{error.lineno}:{error.colno}", f"{short}: {error.msg}", "one whole JSON object"
         ) from None

@@ -7,7 +7,9 @@ repeats plan and interruptions a few times, compares obligation and anomaly, and
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import attrs
 
 from conformance import targets
 from conformance.campaign import real
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.campaign.docket import Judged
-    from conformance.events import Emit
+    from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.interruption import Scenario
@@ -39,7 +41,7 @@ def replay(case: Case, *, store: Store, emit: Emit, stopping: Callable[[], bool]
     target = _target_of(case)
     if case.world == "process":
         scenario = scenario_from_json(case.scenario)
-        return _replay_real(target, scenario, case.expect, case.id, store, emit, stopping)
+        return _replay_real(target, scenario, case, store, emit, stopping)
     return _replay_simulated(case, target, store, emit)
 
 
@@ -76,7 +78,7 @@ def replay_scenario(
                 "leave --mutant away, or replay a case that was found with it",
             )
         )
-    return _replay_real(parsed, found, None, None, store, emit, stopping)
+    return _replay_real(parsed, found, None, store, emit, stopping)
 
 
 def _nearest_scenario(name: str) -> str:
@@ -86,19 +88,29 @@ def _nearest_scenario(name: str) -> str:
 
 
 def _target_of(case: Case) -> Target:
-    text = case.target.get("target")
+    text, mutant = case.target.get("target"), case.target.get("mutant")
     if not isinstance(text, str):
-        raise SimkitError(
-            Problem(
-                "case-malformed",
-                "the case does not say which target it is of",
-                f"case {case.id}: target.target",
-                "what was given to -t",
-                "find it again from its seed",
-            )
-        )
+        raise _malformed(case, "the case does not say which target it is of", "target.target", "what was given to -t")
+    if not isinstance(mutant, str | None):
+        raise _malformed(case, f"its mutant is {mutant!r}", "target.mutant", "the name of a mutant, or null")
     configuration = case.target.get("configuration")
     return targets.parse(text, configuration if isinstance(configuration, str) else None)
+
+
+def _wanted(case: Case) -> str:
+    """What the case promises to show again: obligation and anomaly."""
+    if case.expect is None:
+        return ""
+    words = [case.expect.get(name) for name in ("obligation", "anomaly")]
+    if not all(isinstance(word, str) for word in words):
+        raise _malformed(case, f"it expects {words}", "expect", "an obligation and an anomaly, or null")
+    return " ".join(map(str, words))
+
+
+def _malformed(case: Case, what: str, field: str, expected: str) -> SimkitError:
+    return SimkitError(
+        Problem("case-malformed", what, f"case {case.id}: {field}", expected, "find it again from its seed")
+    )
 
 
 # ---- real processes
@@ -107,25 +119,26 @@ def _target_of(case: Case) -> Target:
 def _replay_real(
     target: Target,
     scenario: Scenario,
-    expect: Any,
-    case_id: str | None,
+    case: Case | None,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
+    wanted = None if case is None else _wanted(case)
     emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     installed = real.environment_of(target, emit)
-    docket = _Listening(target, _origin(target, scenario, case_id, "process"), store, emit)
+    docket = _Listening(target, _origin(target, scenario, "process"), case, store, emit)
     real.run_all(target, installed.python, [(None, scenario)] * TIMES, docket, None, emit, stopping)
-    shown = [kinds for one in docket.seen if (kinds := _kinds(one, docket.claimed if expect is None else None))]
-    wanted = None if expect is None else f"{expect['obligation']} {expect['anomaly']}"
+    shown = [kinds for one in docket.seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
     again = [kinds for kinds in shown if wanted is None or wanted in kinds]
+    if not again and len(docket.seen) < TIMES and stopping():
+        raise KeyboardInterrupt  # too few runs to say what it does now
     got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
     answer = "reproduced" if again else "different" if shown else "fixed"
     return Replayed(
         answer,  # type: ignore[arg-type]
         scenario.name,
-        case_id,
+        None if case is None else case.id,
         expected=wanted or "",
         got=got,
         times=len(again),
@@ -134,13 +147,16 @@ def _replay_real(
 
 
 class _Listening(Docket):
-    """A docket that keeps what it took in."""
+    """A docket that keeps what it took in. A run that shows what `case` promises is that case, and makes no other."""
 
-    def __init__(self, target: Target, origin: Origin, store: Store, emit: Emit) -> None:
+    def __init__(self, target: Target, origin: Origin, case: Case | None, store: Store, emit: Emit) -> None:
         super().__init__(target, origin, store, emit)
+        self._case = case
         self.seen: list[Judged] = []
 
     def add(self, judged: Judged) -> None:
+        if self._case is not None and _wanted(self._case) in _kinds(judged, None):
+            judged = attrs.evolve(judged, case=self._case)
         self.seen.append(judged)
         super().add(judged)
 
@@ -155,8 +171,8 @@ def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
     ]
 
 
-def _origin(target: Target, scenario: Scenario, case_id: str | None, world: Any) -> Origin:
-    return Origin(target.text, world, scenario.name, None, case_id, target.configuration)
+def _origin(target: Target, scenario: Scenario, world: World, mutant: str | None = None) -> Origin:
+    return Origin(target.text, world, scenario.name, configuration=target.configuration, mutant=mutant)
 
 
 # ---- simulation
@@ -165,7 +181,7 @@ def _origin(target: Target, scenario: Scenario, case_id: str | None, world: Any)
 def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> Replayed:
     name = str(case.scenario.get("name", ""))
     emit(CampaignBegan(target.title, "replay", "simulated", None, {"case": case.id}, 1))
-    wanted = f"{case.expect['obligation']} {case.expect['anomaly']}" if case.expect else ""
+    wanted = _wanted(case)
     mutant = case.target.get("mutant")
     try:
         simulated = simulate_again(
@@ -188,7 +204,7 @@ def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> R
             replayed=error.got,
         )
     judged = judge_simulated(target, case.seed or 0, simulated, mutant)
-    docket = _Listening(target, _origin(target, simulated.scenario, case.id, "simulated"), store, emit)
+    docket = _Listening(target, _origin(target, simulated.scenario, "simulated", mutant), case, store, emit)
     docket.add(judged)
     kinds = _kinds(judged, None)
     digest = simulated.outcome.digest
