@@ -1,8 +1,9 @@
-"""A simulated TCP network under trio's own hooks: `trio.open_tcp_stream`, `trio.serve_tcp` and friends, unmodified.
+"""A simulated TCP and UDP network under trio's own hooks: `trio.open_tcp_stream`, `trio.serve_tcp` and friends, unmodified.
 
 The map: `Network` knows hosts by name and address, holds listeners and connections; `installed(world)` puts it under
 trio for the running simulation. `_network` holds the parts: `ether` what lies between places and what goes wrong there,
-`pipe` one direction, `endpoint` one end, `connecting` an attempt, `listening` a port, `sockets` trio's socket object.
+`pipe` one direction, `endpoint` one end, `connecting` an attempt, `listening` a port, `sockets` trio's socket object,
+`datagrams` UDP.
 
 A *place* is a host by its name; the outside, which belongs to no host and is never killed, is the place `OUTSIDE`.
 Everything that takes time is a callback timer of the world. What TCP hides, stays hidden: loss and reordering of
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from simkit._network.connecting import Attempt
+from simkit._network.datagrams import DatagramSocket
 from simkit._network.endpoint import Address, Endpoint
 from simkit._network.ether import OUTSIDE, Ether, NetworkOptions
 from simkit._network.hooks import Factory, Resolver
@@ -40,14 +42,14 @@ PORT_MAX = 65535
 
 
 class Network(Ether):
-    """All hosts' TCP. `fired` counts every fault that really happened."""
+    """All hosts' TCP and UDP. `fired` counts every fault that really happened."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.connections: dict[int, Endpoint] = {}
         self._aliases: dict[str, str] = {}
         self._listeners: dict[tuple[str, int], Listener] = {}
-        self._bound: dict[tuple[str, int], SimulatedSocket] = {}
+        self._bound: dict[tuple[int, str, int], SimulatedSocket] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
         self._attempts: dict[int, Attempt] = {}
         self._mourned: list[Process] = []
@@ -98,10 +100,10 @@ class Network(Ether):
 
     # ---- for sockets
 
-    def socket(self) -> SimulatedSocket:
+    def socket(self, kind: type[SimulatedSocket] = SimulatedSocket) -> SimulatedSocket:
         """Return a new socket of the current process."""
         owner = current_process()
-        return self._new_socket(owner, self.place_of(owner))
+        return self._new_socket(owner, self.place_of(owner), kind)
 
     def bind(self, socket: SimulatedSocket, host: str, port: int) -> None:
         """Give a socket an address; port 0 takes a free one."""
@@ -110,10 +112,10 @@ class Network(Ether):
             raise OSError(errno.EADDRNOTAVAIL, f"{os.strerror(errno.EADDRNOTAVAIL)}: {host} is not {socket.place}'s")
         if socket.local[1]:
             raise OSError(errno.EINVAL, "this socket is bound already")
-        if port and (socket.place, port) in self._bound:
+        if port and (socket.proto, socket.place, port) in self._bound:
             raise OSError(errno.EADDRINUSE, f"{os.strerror(errno.EADDRINUSE)}: port {port} of {socket.place}")
-        socket.local = (host, port or self._free_port(socket.place))
-        self._bound[socket.place, socket.local[1]] = socket
+        socket.local = (host, port or self._free_port(socket.proto, socket.place))
+        self._bound[socket.proto, socket.place, socket.local[1]] = socket
 
     def listen(self, socket: SimulatedSocket, backlog: int) -> Listener:
         """Let connections come in."""
@@ -152,9 +154,28 @@ class Network(Ether):
         if attempt is not None:
             attempt.abandon()
         self._sockets.pop(socket.number, None)
-        key = (socket.place, socket.local[1])
+        key = (socket.proto, socket.place, socket.local[1])
         if self._bound.get(key) is socket:
             del self._bound[key]
+
+    def send_datagram(self, socket: DatagramSocket, data: bytes, target: Address) -> None:
+        """Let a message travel: once, twice or not at all."""
+        loopback = _is_loopback(target[0])
+        place = socket.place if loopback else self.name_of(target[0])
+        if place is None:
+            return  # it goes wherever such packets go
+        source = ("127.0.0.1" if loopback else self.address_of(socket.place), socket.local[1])
+        self.note("datagram", socket.number, socket.place, place, len(data))
+
+        def arrive() -> None:
+            found = self._bound.get((stdlib_socket.IPPROTO_UDP, place, target[1]))
+            if isinstance(found, DatagramSocket):
+                if not found.arrived(data, source):
+                    self.count("datagram-overflow")
+            elif self.is_up(place):
+                self.carry_datagram(place, socket.place, 0, socket.refused)
+
+        self.carry_datagram(socket.place, place, len(data), arrive)
 
     # ---- for connections
 
@@ -175,8 +196,10 @@ class Network(Ether):
 
     # ---- inside
 
-    def _new_socket(self, owner: Process | None, place: str) -> SimulatedSocket:
-        socket = SimulatedSocket(self, self._next("socket"), owner, place)
+    def _new_socket(
+        self, owner: Process | None, place: str, kind: type[SimulatedSocket] = SimulatedSocket
+    ) -> SimulatedSocket:
+        socket = kind(self, self._next("socket"), owner, place)
         self._sockets[socket.number] = socket
         if owner is not None and not any(owner is known for known in self._mourned):
             self._mourned.append(owner)
@@ -217,11 +240,11 @@ class Network(Ether):
         if self._listeners.get(key) is listener:
             del self._listeners[key]
 
-    def _free_port(self, place: str) -> int:
+    def _free_port(self, proto: int, place: str) -> int:
         for _ in range(PORT_MAX - EPHEMERAL_PORT_MIN):
             port = self._next_port.get(place, EPHEMERAL_PORT_MIN)
             self._next_port[place] = port + 1 if port < PORT_MAX else EPHEMERAL_PORT_MIN
-            if (place, port) not in self._bound:
+            if (proto, place, port) not in self._bound:
                 return port
         raise OSError(errno.EADDRINUSE, f"{place} has no free port")
 

@@ -157,6 +157,23 @@ class Ether:
 
         self.call_later(self.latency_ns(source, target), arrive)
 
+    def carry_datagram(self, source: str, target: str, size: int, then: Callable[[], object]) -> None:
+        """Let a message travel on its own: a cut link loses it, and so may a whole one, or double it."""
+        copies = 1
+        if self._weather.foul and source != target:
+            if self._weather.strikes("datagram-loss", source, target):
+                return
+            copies += self._weather.strikes("datagram-duplicate", source, target)
+
+        def arrive() -> None:
+            if (source, target) in self._cut:
+                self.count("datagram-cut")
+            elif not self.hold(source, target, then):
+                then()
+
+        for _ in range(copies):
+            self.call_later(self.latency_ns(source, target, size), arrive)
+
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` for `heal` and return True."""
         if (source, target) not in self._cut and (

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from simkit._network.datagrams import DatagramSocket
+from simkit._network.sockets import SimulatedSocket
+
 if TYPE_CHECKING:
     from simkit.network import Network
 
@@ -21,9 +24,9 @@ class Factory(trio.abc.SocketFactory):
     def socket(self, family: int = stdlib_socket.AF_INET, type: int = stdlib_socket.SOCK_STREAM, proto: int = 0) -> Any:  # noqa: A002
         if family != stdlib_socket.AF_INET:
             raise OSError(errno.EAFNOSUPPORT, "the simulated network speaks IPv4")
-        if type != stdlib_socket.SOCK_STREAM:
-            raise OSError(errno.EPROTONOSUPPORT, "the simulated network speaks TCP")
-        return self._network.socket()
+        if type not in {stdlib_socket.SOCK_STREAM, stdlib_socket.SOCK_DGRAM}:
+            raise OSError(errno.EPROTONOSUPPORT, "the simulated network speaks TCP and UDP")
+        return self._network.socket(SimulatedSocket if type == stdlib_socket.SOCK_STREAM else DatagramSocket)
 
 
 class Resolver(trio.abc.HostnameResolver):
@@ -46,6 +49,8 @@ class Resolver(trio.abc.HostnameResolver):
             raise stdlib_socket.gaierror(stdlib_socket.EAI_FAMILY, "the simulated network speaks IPv4")
         address = self._network.resolve("localhost" if host is None else host.decode("ascii"))
         where = (address, int(port or 0))
+        if type == stdlib_socket.SOCK_DGRAM:
+            return [(stdlib_socket.AF_INET, stdlib_socket.SOCK_DGRAM, stdlib_socket.IPPROTO_UDP, "", where)]
         return [(stdlib_socket.AF_INET, stdlib_socket.SOCK_STREAM, stdlib_socket.IPPROTO_TCP, "", where)]
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:

@@ -329,13 +329,13 @@ def test_two_readers_on_one_socket_are_refused() -> None:
 
 
 def test_other_kinds_of_sockets_are_refused() -> None:
-    """IPv6 and datagrams get the errors of a system without them."""
+    """IPv6 and raw sockets get the errors of a system without them."""
 
     async def main(_: World) -> list[int | None]:
         numbers = []
         for family, kind in (
             (trio.socket.AF_INET6, trio.socket.SOCK_STREAM),
-            (trio.socket.AF_INET, trio.socket.SOCK_DGRAM),
+            (trio.socket.AF_INET, trio.socket.SOCK_RAW),
         ):
             with pytest.raises(OSError) as info:  # noqa: PT011
                 trio.socket.socket(family, kind)
