@@ -18,6 +18,8 @@ from simkit.tape import Site
 RUNS_MAX = 250
 #: How far a pre-emption is moved to each side, at most.
 _WINDOW_MAX = 40
+#: How many deciding things the sentence tells.
+_TOLD_MAX = 6
 
 #: A step of a run: (task number, which of its steps, from 1).
 Step = tuple[int, int]
@@ -81,6 +83,8 @@ class Explanation:
         short = "" if self.complete else f", as far as {self.runs} runs tell"
         if not parts:
             return f"No single departure and no single ordering of two events decides{short}."
+        if len(parts) > _TOLD_MAX:
+            parts = [*parts[:_TOLD_MAX], f"with {len(parts) - _TOLD_MAX} more that decide as well"]
         told = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
         return f"It fails only {told}{short}."
 

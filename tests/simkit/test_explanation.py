@@ -101,6 +101,15 @@ def test_the_bound_on_runs_is_kept_and_told() -> None:
     assert "as far as 4 runs tell" in str(explanation)
 
 
+def test_the_sentence_stays_a_sentence() -> None:
+    """Of many causes the first few are told, and how many more there are."""
+    given = {("s", f"k{n}", 0): 1 for n in range(9)}
+    explanation = explain(
+        lambda departures, _plan: "failed" if len(departures) == 9 else None, Attempt("failed", given, ())
+    )
+    assert str(explanation).endswith("with s/k5#0 = 1 and with 3 more that decide as well.")
+
+
 def test_explaining_is_deterministic() -> None:
     """The same failure is explained in the same words."""
     assert explained(lost_update)[2] == explained(lost_update)[2]
