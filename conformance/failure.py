@@ -49,12 +49,12 @@ def describe(
 
 
 def replay_line(origin: Origin) -> str:
-    """The shell line that does this run again without its case: by seed in simulation, else by scenario."""
+    """The shell line that does this run again without its case: by seed where it was drawn, else by scenario."""
     words = ["-t", origin.target]
     if origin.configuration:
         words += ["--config", origin.configuration]
     if origin.mutant:
         words += ["--mutant", origin.mutant]
-    if origin.world == "simulated" and origin.seed is not None:
+    if origin.seed is not None:
         return shlex.join(["simkit", "run", *words, "--seeds", str(origin.seed)])
     return shlex.join(["simkit", "replay", *words, "--scenario", origin.scenario])

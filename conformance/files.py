@@ -85,4 +85,7 @@ def explain(error: OSError, path: Path) -> Problem:
             "a folder, or a path that does not exist yet",
             "move it away, or choose another place with --store DIR / --out FILE",
         )
-    return Problem("file-unusable", f"cannot be used: {error.strerror or error}", where, "a readable, writable path")
+    what = f"cannot be used: {error.strerror or error}"
+    return Problem(
+        "file-unusable", what, where, "a readable, writable path", "choose another place with --store DIR / --out FILE"
+    )

@@ -124,11 +124,11 @@ def _replay_real(
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
-    wanted = None if case is None else _wanted(case)
+    wanted, seed = (None, None) if case is None else (_wanted(case), case.seed)
     emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     installed = real.environment_of(target, emit)
     docket = _Listening(target, _origin(target, scenario, "process"), case, store, emit)
-    real.run_all(target, installed.python, [(None, scenario)] * TIMES, docket, None, emit, stopping)
+    real.run_all(target, installed.python, [(seed, scenario)] * TIMES, docket, None, emit, stopping)
     shown = [kinds for one in docket.seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
     again = [kinds for kinds in shown if wanted is None or wanted in kinds]
     if not again and len(docket.seen) < TIMES and stopping():
