@@ -4,7 +4,9 @@ The map, from the caller's side:
 
 - `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Limits`, `Outcome`
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
-- `process`: killed without unwinding, paused, resumed; `explore`: a crash at every boundary
+- `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
+- `explore`: a crash at every boundary; `copies`: what no fault may damage entirely
+- `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
 - `guard`: what is not deterministic is virtual or refused
@@ -36,6 +38,24 @@ if TYPE_CHECKING:
         crash_points as crash_points,
     )
     from simkit.guard import RefusedError as RefusedError
+    from simkit.points import (
+        always as always,
+    )
+    from simkit.points import (
+        eventually as eventually,
+    )
+    from simkit.points import (
+        maybe as maybe,
+    )
+    from simkit.points import (
+        reachable as reachable,
+    )
+    from simkit.points import (
+        sometimes as sometimes,
+    )
+    from simkit.points import (
+        unreachable as unreachable,
+    )
     from simkit.process import (
         ExitStatus as ExitStatus,
     )
@@ -92,6 +112,12 @@ _HOMES = {
     "crash_points": "simkit.explore",
     "crash_everywhere": "simkit.explore",
     "RefusedError": "simkit.guard",
+    "always": "simkit.points",
+    "eventually": "simkit.points",
+    "maybe": "simkit.points",
+    "reachable": "simkit.points",
+    "sometimes": "simkit.points",
+    "unreachable": "simkit.points",
     "ExitStatus": "simkit.process",
     "Process": "simkit.process",
     "ProcessDead": "simkit.process",
