@@ -89,6 +89,7 @@ class _Driver:
             self._patience,
         )
         self._is_started = self._is_quiet = False
+        self._shown_ns = 0  # when a status was last answered as one
 
     def observation(self) -> Observation:
         history = self._recorder.history(self._run, self._plan, self._subject.declared)
@@ -101,6 +102,7 @@ class _Driver:
         self._patience.disturb()
         self._headway.started_ns = self._world.now_ns()
         self.saboteur.start_asked()
+        self._shown_ns = self._world.now_ns()
         reason = await self._watch() if await self._begin() else "bound"
         if not self._is_quiet:
             self._recorder.add(Quiet(self._world.now_ns()))
@@ -162,16 +164,53 @@ class _Driver:
         while self._patience.within(4):
             await self._ensure_up()
             self._maybe_quiet()
-            status = (await self._client.status()).status
-            if status is not None and await self._react(status):
+            answer = await self._client.status()
+            status = answer.status
+            if status is None:
+                self._check_failing(answer)
+            elif await self._react(status):
                 return "settled" if self._patience.within(1) else "slow"
             if status is not None and status.state == "unknown" and self._is_quiet and not self._patience.within(1):
                 return "bound"  # forgotten work does not come back by waiting longer
             await self._world.sleep_ns(self._subject.bounds.poll_ns)
         return "bound"
 
+    def _check_failing(self, answer: Answer) -> None:
+        """An adapter that answers nothing but errors, long after the last disturbance, cannot be judged by."""
+        if self._patience.within(1) or self._world.now_ns() - self._shown_ns < self._subject.bounds.settle_ns:
+            return
+        worker = self._crew.worker
+        words = "\n    ".join((worker.last_words() if worker else "").splitlines()) or "(none)"
+        raise SimkitError(
+            Problem(
+                "status-fails",
+                f"{self._subject.name} has answered every status with an error for {self._subject.bounds.settle_ns / 1e9:g} s, "
+                f"lately: {answer.detail or '(no message)'}; the worker's last words:\n    {words}",
+                f"verb status of run {self._run!r}",
+                "a status, at least once the worker has come up and nothing disturbs it",
+                "an exception inside the adapter ends here: its traceback is among the last words",
+                ExitCode.TARGET,
+            )
+        )
+
+    def _check_wait(self, status: Status) -> None:
+        names = {wait.signal for wait in self._plan.waits()}
+        if status.state == "waiting" and status.on is not None and status.on not in names:
+            raise SimkitError(
+                Problem(
+                    "wrong-wait",
+                    f"{self._subject.name} shows the run waiting on {status.on!r}, which is no signal of its plan",
+                    f"verb status of run {self._run!r}: on",
+                    f"the name of a signal ({', '.join(sorted(names)) or 'this plan has none'}), or nothing for a timer",
+                    "`on` is the wait's signal, not the wait's id",
+                    ExitCode.TARGET,
+                )
+            )
+
     async def _react(self, status: Status) -> bool:
         """Do what this status calls for; True when the run has settled."""
+        self._shown_ns = self._world.now_ns()
+        self._check_wait(status)
         if status.state in TERMINAL:
             return not await self.saboteur.at("end") and not self.saboteur.someone_is_loose
         for sleep in self._plan.sleeps():

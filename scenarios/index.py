@@ -121,6 +121,11 @@ class Facts:
         """Had anything definite been sent for `op` before event `index`?"""
         return any(request.op == op and request.settled_before(index) for request in self.requests)
 
+    def may_have_begun(self, leaf: str) -> bool:
+        """Can the run have come as far as this leaf? Not while a call before it has had no definite answer at all."""
+        end = len(self.history.events)
+        return all(self.answered_before(op, end) for op in self.ancestors[leaf] if op in self.calls)
+
     def refusal_before(self, index: int, op: str | None = None) -> bool:
         """Was a definite refusal sent before `index`, for `op` or for any operation?"""
         return any(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: Cases kept of one kind of violation (obligation and anomaly); a mutant fails in hundreds of seeds alike.
 CASES_MAX = 3
+_SHOWN_MAX = 3
 
 
 @attrs.frozen
@@ -42,6 +43,7 @@ class Judged:
     history: History | None = None
     case: Case | None = None
     problem: Problem | None = None  # the run could not be judged
+    unsettled: bool = False  # it had not ended when the kit stopped looking
 
     @property
     def violated(self) -> bool:
@@ -62,6 +64,8 @@ class Docket:
         self.cases: list[str] = []
         self.runs = 0
         self.unfired: Counter[str] = Counter()
+        #: Runs that never ended though no judge says why: nobody knows what they would have shown.
+        self.unsettled: list[str] = []
         self._origin = origin
         self._store = store
         self._emit = emit
@@ -83,6 +87,8 @@ class Docket:
         self.unfired.update(judged.unfired)
         if judged.problem is not None:
             self._note(judged.problem)
+        if judged.unsettled and not judged.violated:
+            self.unsettled.append(judged.scenario)
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
@@ -109,9 +115,16 @@ class Docket:
                 error=error,
                 uncaught=(uncaught or {}).get(id_, ()),
             )
+            if self.unsettled and verdict.outcome == "pass":
+                verdict = attrs.evolve(verdict, outcome="inconclusive", reason=self._never_settled())
             reached[id_] = verdict
             self._emit(VerdictReached(verdict, obligation.name, obligation.level, obligation.profile))
         return reached
+
+    def _never_settled(self) -> str:
+        shown = ", ".join(self.unsettled[:_SHOWN_MAX])
+        runs = "1 run" if len(self.unsettled) == 1 else f"{len(self.unsettled)} runs"
+        return f"{runs} never settled, and nothing seen explains it: {shown}"
 
     def _outcome(self, judged: Judged) -> Outcome:
         if judged.problem is not None:
@@ -119,7 +132,7 @@ class Docket:
         if any(finding.violations for id_, finding in judged.findings.items() if id_ in self.claimed):
             return "fail"
         slow = any(finding.slow for id_, finding in judged.findings.items() if id_ in self.claimed)
-        return "inconclusive" if slow else "pass"
+        return "inconclusive" if slow or judged.unsettled else "pass"
 
     def _note(self, problem: Problem) -> None:
         """A run that could not be judged; the first problem of each kind is told."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.campaign.docket import Judged
 from conformance.simulate import scenario_to_json
+from scenarios.history import Closed
 from scenarios.rules import judge_all
 from simkit.case import Case
 
@@ -71,4 +72,5 @@ def _judged(
     scenario: Scenario, seed: int | None, findings: Mapping[str, Finding], seen: Observation, case: Case | None
 ) -> Judged:
     history = seen.history if case is not None else None
-    return Judged(scenario.name, seed, findings, seen.fired, seen.unfired, history, case)
+    unsettled = any(isinstance(event, Closed) and event.reason == "bound" for event in seen.history.events[-1:])
+    return Judged(scenario.name, seed, findings, seen.fired, seen.unfired, history, case, unsettled=unsettled)

@@ -230,6 +230,11 @@ CODES: Mapping[str, Code] = {
         ("a plan it cannot interpret", "a state folder it cannot use"),
         "Name under [operations] only what the adapter can interpret; the message repeats what it said.",
     ),
+    "status-fails": Code(
+        "the adapter answered every status with an error, long after the last disturbance",
+        ("an exception in the adapter's `status`", "a store of the harness that the adapter cannot read"),
+        "The message repeats the last error and the worker's last words; run the unit by hand and ask it `status`.",
+    ),
     "stray-call": Code(
         "a service was called for a run or an operation that is not of the plan: the adapter's fault",
         ("an id made up by the adapter", "state of another run"),
@@ -242,6 +247,11 @@ CODES: Mapping[str, Code] = {
     ),
     "target-version": Code("this adapter has no versions to choose from", (), "Leave the version out."),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
+    "wrong-wait": Code(
+        "a status shows the run waiting on something that is no signal of its plan",
+        ("the wait's id in the place of its signal's name",),
+        "Answer `on` with the signal's name, or leave it out while a timer runs.",
+    ),
     "worker-cannot-start": Code(
         "the command of a unit cannot be run",
         ("no such program", "no right to run it", "no such folder"),

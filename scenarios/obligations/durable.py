@@ -349,12 +349,6 @@ def _was_accepted(facts: Facts) -> bool:
 
 def _lacks_signal(facts: Facts) -> bool:
     """Has the run come to a wait for which no signal was ever acknowledged, as far as the outside can tell?"""
-    waits = facts.history.plan.waits()
     sent = [signal.name for signal in facts.signals if signal.ok_at is not None]
-    named = [wait.signal for wait in waits]
-    return any(sent.count(wait.signal) < named.count(wait.signal) and _may_have_begun(facts, wait.id) for wait in waits)
-
-
-def _may_have_begun(facts: Facts, leaf: str) -> bool:
-    end = len(facts.history.events)
-    return all(facts.answered_before(op, end) for op in facts.ancestors[leaf] if op in facts.calls)
+    reached = [wait.signal for wait in facts.history.plan.waits() if facts.may_have_begun(wait.id)]
+    return any(sent.count(name) < reached.count(name) for name in reached)

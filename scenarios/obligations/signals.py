@@ -44,7 +44,8 @@ def deciding_ask(signal: Signal) -> Ask:
 def lost(facts: Facts) -> Iterator[tuple[Signal, ...]]:
     """Per name, acknowledged signals of which at least one is gone.
 
-    The run was still waiting for that name at the very end, though as many signals were acknowledged as it has waits.
+    The run was still waiting for that name at the very end, though as many signals were acknowledged as it can have come
+    to waits for it.
     """
     last = facts.last_seen()
     if facts.closed_as() != "bound" or facts.quiet is None or last is None or last.status.state != "waiting":
@@ -56,7 +57,8 @@ def lost(facts: Facts) -> Iterator[tuple[Signal, ...]]:
         kept = [one for one in facts.signals if one.name == name and one.ok_at is not None and one.ok_at < last.asked]
         used = {use.nonce for use in taken(facts, name)}
         suspects = tuple(one for one in kept if one.nonce not in used)
-        if suspects and len(kept) >= len(_waits(facts, name)):
+        reached = [wait for wait in _waits(facts, name) if facts.may_have_begun(wait.id)]
+        if suspects and reached and len(kept) >= len(reached):
             yield suspects
 
 

@@ -53,6 +53,9 @@ class Habits:
     answers_take_ns: int = 0
     refuses_early: bool = False
     asks_too_late: bool = False  # it never opens its control channel
+    status_fails: bool = False  # the adapter raises in its status
+    names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
+    drops_signals: bool = False  # acknowledged, and gone
 
 
 @attrs.define
@@ -254,7 +257,8 @@ class ToyControl:
     def signal(self, name: str, payload: dict[str, str], id: str) -> Answer:
         if self.habits.refuses_early and self.status().status.state != "waiting":
             return Answer("error", detail="nothing waits")
-        self.world.journal.signals[id] = (name, payload["nonce"])
+        if not self.habits.drops_signals:
+            self.world.journal.signals[id] = (name, payload["nonce"])
         return Answer("ok")
 
     def resume(self) -> Answer:
@@ -262,7 +266,12 @@ class ToyControl:
         return Answer("ok")
 
     def status(self) -> Answer:
-        return Answer("ok", status=_status(self.world.journal))
+        if self.habits.status_fails:
+            return Answer("indefinite", detail="AttributeError: no 'anwser'")
+        status = _status(self.world.journal)
+        if self.habits.names_the_wait and status.state == "waiting":
+            status = attrs.evolve(status, on="w")
+        return Answer("ok", status=status)
 
 
 def _status(journal: Journal) -> Status:

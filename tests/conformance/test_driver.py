@@ -21,6 +21,7 @@ from scenarios.history import (
 )
 from scenarios.interruption import Action, Barrier, Interruption, Site
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
+from scenarios.rules import judge_all
 from simkit.errors import SimkitError
 from tests.conformance.driver_rig import BOUNDS, CHAIN, GATE_FIRST, GATED, MS, NAP, Habits, events, place, story, watch
 
@@ -422,7 +423,7 @@ def test_a_worker_that_keeps_exiting_cannot_be_judged() -> None:
     problem = caught.value.problem
     assert problem.code == "worker-keeps-dying"
     assert "4 times" in problem.what
-    assert "goodbye" in problem.where
+    assert "goodbye" in problem.what
 
 
 @pytest.mark.parametrize("verb", ["start", "status", "signal"])
@@ -456,13 +457,12 @@ def test_a_worker_without_a_channel_is_no_crash_of_the_kit() -> None:
     assert events(seen, Closed)[0].reason == "bound"
 
 
-def test_a_refused_start_ends_the_run() -> None:
-    """A definite no is not argued with: nothing was accepted, so nothing is owed."""
-    seen = watch(CHAIN, habits=Habits(refuses_start=True))
-    assert len(events(seen, Asked, verb="start")) == 1
-    assert events(seen, Answered)[0].outcome == "error"
-    assert events(seen, Received) == []
-    assert events(seen, Closed)[0].reason == "bound"
+def test_a_refused_first_start_leaves_nothing_to_judge() -> None:
+    """Nothing was disturbed yet: it is the adapter that cannot do what its manifest says."""
+    with pytest.raises(SimkitError) as caught:
+        watch(CHAIN, habits=Habits(refuses_start=True))
+    assert caught.value.problem.code == "start-refused"
+    assert "no such operation" in caught.value.problem.what
 
 
 def test_a_start_that_is_never_acknowledged_meets_the_bound() -> None:
@@ -542,3 +542,31 @@ def test_the_world_is_called_quiet_once_and_before_the_end() -> None:
         seen = watch(CHAIN, *interruptions)
         (quiet,), (closed,) = events(seen, Quiet), events(seen, Closed)
         assert place(seen, quiet) < place(seen, closed)
+
+
+# ---- adapters that cannot be judged by, and a harness that can
+
+
+def test_a_status_that_only_ever_fails_is_the_adapters_fault() -> None:
+    """Its message and the worker's last words are told; nothing is said of the harness."""
+    with pytest.raises(SimkitError) as caught:
+        watch(CHAIN, habits=Habits(status_fails=True))
+    assert caught.value.problem.code == "status-fails"
+    assert "no 'anwser'" in caught.value.problem.what
+    assert "goodbye" in caught.value.problem.what
+
+
+def test_a_wait_is_shown_by_its_signals_name() -> None:
+    """The id of the wait in its place would leave the kit without a signal to send, and the run without an end."""
+    with pytest.raises(SimkitError) as caught:
+        watch(GATED, habits=Habits(names_the_wait=True))
+    assert caught.value.problem.code == "wrong-wait"
+    assert "go" in caught.value.problem.expected
+
+
+def test_a_signal_that_is_acknowledged_and_dropped_is_blamed_without_any_fault() -> None:
+    """Also where a second wait of that name comes later: the run has not come as far as that one."""
+    later = Seq("r", (Wait("w", "go"), Call("a", "ledger"), Wait("v", "go"), Call("b", "ledger")))
+    seen = watch(Plan(later), habits=Habits(drops_signals=True))
+    findings = judge_all(seen.history)
+    assert {id_ for id_, finding in findings.items() if finding.violations} >= {"DUR-6", "SIG-1"}
