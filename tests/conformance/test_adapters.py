@@ -215,10 +215,8 @@ def test_a_dropped_reply_is_given_up(open_target: Open, target: str) -> None:
 
 @pytest.mark.network
 def test_langgraph_goes_on_from_answers_that_are_in_no_checkpoint_yet(open_target: Open) -> None:
-    """Killed between saving a step's answers and its checkpoint, a run goes on; it is neither done nor stuck.
-
-    `get_state` names nothing as next then, which looks like the end. The state is made by taking the checkpoint away.
-    """
+    """Killed between saving a step's answers and its checkpoint, a run goes on; it is neither done nor stuck."""
+    # `get_state` names nothing as next then, which looks like the end. The state is made by taking the checkpoint away.
     worker, services = open_target("langgraph:sync")
     worker.begin(plan(call("a"), call("b")))
     worker.finish()
@@ -262,7 +260,7 @@ def test_naive_works_everything_out_again(open_target: Open) -> None:
 
 
 def test_amnesiac_forgets_what_it_acknowledged(open_target: Open) -> None:
-    """The control that acknowledges before it writes loses a start killed right after, and nothing that has had time."""
+    """The control that acknowledges before it writes loses what is killed right after, and only that."""
     worker, _ = open_target("amnesiac")
     worker.begin(plan(wait("w", "go")))
     worker.strike()
@@ -270,8 +268,11 @@ def test_amnesiac_forgets_what_it_acknowledged(open_target: Open) -> None:
     assert worker.status()["state"] == "unknown"
     worker.begin(plan(wait("w", "go")))
     eventually(lambda: any(file.stat().st_size for file in worker.state.glob("*.journal")))
+    eventually(lambda: worker.status()["state"] == "waiting")
+    assert "ok" in worker.send("w", "go")
     worker.strike()
     worker.again()
+    eventually(lambda: worker.status()["state"] == "waiting")
     assert worker.finish([("w", "go")])["result"] == {"w": "signal-w"}
 
 

@@ -1,7 +1,7 @@
 """A control that must fail: a file journal with one fault. It acknowledges a start or a signal before it writes it down.
 
-The writing follows a moment later, "to save a disk access". All else is in order: every answer is on disk before the next
-step begins, recovery goes on where the journal ends, timers keep their deadline, keys stay the same.
+The writing follows a moment later, "to save a disk access", and the work after it. All else is in order: every answer is
+on disk before the next step begins, recovery goes on where the journal ends, timers keep their deadline, keys stay the same.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from simkit_adapter import Busy, Json, Refused, Rejected, Unknown, call, serve, state_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TRIES = 20
 POLL_S = 0.01
@@ -47,9 +51,15 @@ class Run:
             os.fsync(file.fileno())
             self.apply(entry)
 
-    def record_later(self, **entry: Json) -> None:
+    def record_later(self, then: Callable[[], None] | None = None, **entry: Json) -> None:
         """The fault: what calls this says yes before the entry is on disk."""
-        threading.Timer(LATER_S, self.record, kwargs=entry).start()
+
+        def write() -> None:
+            self.record(**entry)
+            if then is not None:
+                then()
+
+        threading.Timer(LATER_S, write).start()
 
     def go(self) -> None:
         threading.Thread(target=self.main, daemon=True).start()
@@ -107,9 +117,7 @@ class Adapter:
     def start(self, run: str, plan: Json, key: str) -> None:
         if run not in self.runs:
             self.runs[run] = Run(run)
-            self.runs[run].record_later(plan=plan)
-            self.runs[run].apply({"plan": plan})
-            self.runs[run].go()
+            self.runs[run].record_later(self.runs[run].go, plan=plan)
 
     def status(self, run: str) -> Json:
         if run not in self.runs:
@@ -122,10 +130,7 @@ class Adapter:
     def signal(self, run: str, name: str, payload: Json, id: str) -> None:
         if run not in self.runs:
             raise Refused(f"no run {run}")
-        entry = {id: (name, payload["nonce"])}
-        self.runs[run].record_later(signals=entry)
-        with self.runs[run].lock:
-            self.runs[run].apply({"signals": entry})
+        self.runs[run].record_later(signals={id: (name, payload["nonce"])})
 
 
 if __name__ == "__main__":
