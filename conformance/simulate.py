@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import attrs
 import trio
 
-from conformance.driver import Observation, observe
+from conformance.driver import Observation, observe, the_problem
 from conformance.mutants import applied
 from conformance.subject import subject_of
 from conformance.worlds.simulated import AdapterModule, SimulatedWorld
@@ -60,7 +60,19 @@ def load_module(path: Path) -> AdapterModule:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever an adapter's file does as it is read is its own affair
+        raise SimkitError(
+            Problem(
+                "adapter-cannot-load",
+                f"the adapter cannot be loaded: {type(error).__name__}: {error}",
+                str(path),
+                "a module that this Python can import",
+                "run the file with this interpreter and read its error output",
+                ExitCode.TARGET,
+            )
+        ) from error
     return cast("AdapterModule", module)
 
 
@@ -147,7 +159,8 @@ def _simulate(
 ) -> Simulated:
     manifest = target.manifest
     module = load_module(target.folder / "adapter.py")
-    subject = attrs.evolve((subject := subject_of(manifest)), bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
+    subject = subject_of(manifest)
+    subject = attrs.evolve(subject, bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
     environment = {
         **manifest.configurations[target.configuration].env,
         "SIMKIT_CONFIGURATION": target.configuration,
@@ -155,10 +168,15 @@ def _simulate(
     }
 
     async def main(world: World) -> Observation:
-        async with trio.open_nursery() as nursery:
-            simulated = SimulatedWorld(world, module, environment, nursery)
-            seen = await observe(simulated, subject, scenario, RUN)
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                simulated = SimulatedWorld(world, module, environment, nursery)
+                seen = await observe(simulated, subject, scenario, RUN)
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise the_problem(group) from group
+        if simulated.problems:
+            raise SimkitError(simulated.problems[0])
         return seen
 
     with applied(mutant):
