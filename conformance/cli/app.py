@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+import traceback
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
@@ -15,7 +16,7 @@ from cyclopts import App, CycloptsError, Parameter
 from conformance import events as e
 from conformance import reporters
 from conformance.certificate import Certificate, judgement
-from conformance.cli import engine, explain, listing, usage
+from conformance.cli import engine, explain, listing, streams, usage
 from conformance.cli.session import Done, Session, conduct
 from conformance.reporters import Format
 from conformance.store import Store
@@ -243,6 +244,7 @@ def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
 
 
 def _conduct(command: str, common: Common, body: Callable[[Session], Done], *, campaign: bool = True) -> int:
+    streams.check_folder()
     reporter = reporters.make(common.format or _default_format(), sys.stdout, sys.stderr)
     return conduct(Session(command, reporter, Store.find(common.store)), body, campaign=campaign)
 
@@ -284,20 +286,29 @@ def _reason(session: Session) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code. The console script hands it to `sys.exit`."""
     words = list(sys.argv[1:] if argv is None else argv)
+    streams.settle()
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _refuse(error, words)
+        return _refuse(_usage(error, words), words)
+    except SimkitError as error:  # before there was a session to tell it
+        return _refuse(error.problem, words)
+    except Exception:  # noqa: BLE001 - Python's own exit code would mean a violation
+        traceback.print_exc()
+        return int(ExitCode.INTERNAL)
     return int(code or 0)
 
 
-def _refuse(error: CycloptsError, words: Sequence[str]) -> int:
+def _usage(error: CycloptsError, words: Sequence[str]) -> Problem:
     error.verbose = False
     command = next((word for word in words if word in app), "")
     hint = f"`simkit {command} --help` tells the options" if command else "`simkit --help` tells the commands"
-    problem = Problem("usage", str(error).strip(), usage.program(words), "", hint)
+    return Problem("usage", str(error).strip(), usage.program(words), "", hint)
+
+
+def _refuse(problem: Problem, words: Sequence[str]) -> int:
     if "--format json" in " ".join(words) or "--format=json" in words:
         reporters.make("json", sys.stdout, sys.stderr).show(e.Trouble(problem))
     else:
         sys.stderr.write(f"{problem}\n")
-    return int(ExitCode.USAGE)
+    return int(problem.exit_code)

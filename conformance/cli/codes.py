@@ -141,6 +141,7 @@ CODES: Mapping[str, Code] = {
     "disk-full": Code("no space is left under the store", ("a full disk", "a quota"), _STORE),
     "explain-unknown": Code("nothing of this name can be explained", (), "See `simkit explain`."),
     "file-unusable": Code("the system refused to open, read or write a file", (), "The message names file and reason."),
+    "folder-gone": Code("the current folder has been removed", (), "Change to a folder that exists."),
     "folder-unwritable": Code("the store may not be written", ("a read-only file system", "another owner"), _STORE),
     "install-failed": Code(
         "the target's environment could not be made",
@@ -182,6 +183,11 @@ CODES: Mapping[str, Code] = {
         "an interruption of the simulated world was asked of real processes",
         ("a power loss", "a storage boundary"),
         "Run it in simulation: `simkit run`.",
+    ),
+    "output-lost": Code(
+        "standard output could not be written",
+        ("a full disk that it was redirected to",),
+        "Send it elsewhere; the journal in the store has every event.",
     ),
     "path-in-the-way": Code("a file is where a folder must go, or the reverse", (), "Move it, or choose another path."),
     "pause-missed": Code(

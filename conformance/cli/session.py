@@ -88,6 +88,8 @@ class Session:
             self.reporter.show(event)
         except BrokenPipeError:  # whoever read our output has gone; journal, cases and certificate are still wanted
             _mute()
+        except OSError as error:
+            self._lose_output(error)
         if isinstance(event, e.CampaignBegan):
             _open_journal(self)
         if self.journal is None:
@@ -97,6 +99,16 @@ class Session:
         except SimkitError as error:
             self.close_journal()
             self.trouble(error.problem)
+
+    def _lose_output(self, error: OSError) -> None:
+        """Standard output takes no more: say so on the other stream, and go on for the sake of journal and cases."""
+        _mute()
+        hint = "free some space, or send the output elsewhere; the journal in the store has every event"
+        what = f"standard output cannot be written: {error.strerror or error}"
+        problem = Problem("output-lost", what, "standard output", "a place that takes it", hint)
+        if self._heeds(problem):
+            with suppress(OSError):
+                sys.stderr.write(f"{problem}\n")
 
     def close_journal(self) -> None:
         """Close the journal, if there is one still."""

@@ -22,7 +22,8 @@ class JsonLines:
             self._progress.show(event)
             return
         self._progress.pause()
-        self._out.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
+        readable = (self._out.encoding or "utf-8").lower().startswith("utf")
+        self._out.write(json.dumps(to_json(event), ensure_ascii=not readable) + "\n")
         self._out.flush()
         if isinstance(event, Trouble):
             self._err.write(f"{event.problem}\n")
