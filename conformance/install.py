@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -183,6 +184,7 @@ def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]
         name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
     }
     lines: list[str] = []
+    # In a session of its own: Ctrl-C is for us, who then end all of it, and no installer is taken to have failed by it.
     process = subprocess.Popen(  # noqa: S603 - every word of it is ours or the manifest's
         command,
         env=environ,
@@ -191,8 +193,9 @@ def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        start_new_session=True,
     )
-    watchdog = threading.Timer(INSTALL_S_MAX, process.kill)
+    watchdog = threading.Timer(INSTALL_S_MAX, _end, (process,))
     watchdog.daemon = True
     watchdog.start()
     try:
@@ -205,13 +208,18 @@ def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]
     finally:
         watchdog.cancel()
         if process.poll() is None:
-            process.kill()
+            _end(process)
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
     if process.returncode != 0:
         raise SimkitError(_diagnose(command, lines, target))
     return lines
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 # -- what can go wrong ------------------------------------------------------------------------------------------------
