@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,22 +23,30 @@ from conformance import install, targets
 from conformance.files import write_atomic
 from conformance.mutants import all_mutants
 from conformance.simulate import simulate
+from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
 from simkit.errors import SimkitError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: A mutant that survives this many seeds is not caught.
+    from conformance.mutants import Mutant
+    from conformance.targets import Target
+    from scenarios.interruption import Scenario
+    from scenarios.obligations.registry import Judge
+
+#: Schedules tried of the scenario that a mutant is shown by.
+SCHEDULES_MAX = 10
+#: A mutant that survives this many drawn seeds too is not caught.
 SEEDS_MAX = 500
 _PACKAGES: tuple[ModuleType, ...] = (simkit, reference_runtime, scenarios, conformance)
 
 
 @attrs.frozen
 class Proof:
-    """For each mutant the first seed in which its own obligation caught it, or None. Not `whole`: cut short."""
+    """For each mutant the first run in which its own obligation caught it, or None. Not `whole`: cut short."""
 
-    caught: Mapping[str, int | None]
+    caught: Mapping[str, str | None]
     whole: bool = True
 
     @property
@@ -47,7 +55,7 @@ class Proof:
 
     @property
     def count(self) -> int:
-        return sum(seed is not None for seed in self.caught.values())
+        return sum(run is not None for run in self.caught.values())
 
     def uncaught(self) -> dict[str, tuple[str, ...]]:
         """Surviving mutants by obligation; an obligation without any mutant is unproven too."""
@@ -65,7 +73,7 @@ def prove(progress: Callable[[str], None], stopping: Callable[[], bool], *, cach
     path = (cache or install.cache_folder()) / "proofs" / f"{build_digest()}.json"
     if (kept := _read(path)) is not None:
         return kept
-    caught: dict[str, int | None] = {}
+    caught: dict[str, str | None] = {}
     for number, name in enumerate(all_mutants(), 1):
         if stopping():
             return Proof({**dict.fromkeys(all_mutants()), **caught}, whole=False)
@@ -79,19 +87,33 @@ def prove(progress: Callable[[str], None], stopping: Callable[[], bool], *, cach
     return proof
 
 
-def first_caught(name: str, seeds_max: int = SEEDS_MAX) -> int | None:
-    """The first seed in which the mutant's own obligation is violated, or None."""
+def first_caught(name: str, seeds_max: int = SEEDS_MAX) -> str | None:
+    """The first run in which the mutant's own obligation is violated, and is not by the runtime as it is; None without one.
+
+    First the scenario the mutant says it is shown by, under a few schedules, then `seeds_max` drawn scenarios.
+    """
     mutant = all_mutants()[name]
     judge = OBLIGATIONS[mutant.obligation].judge
     target = targets.parse("reference")
-    for seed in range(seeds_max):
-        try:
-            seen = simulate(target, seed, mutant=name).observation
-        except SimkitError:
-            continue  # what could not be judged caught nothing
-        if judge(seen.history).violations:
-            return seed
+    for scenario, seed in _attempts(mutant, seeds_max):
+        if _blames(judge, target, seed, scenario, name) and not _blames(judge, target, seed, scenario, None):
+            return f"seed {seed}" if scenario is None else f"{scenario.name} with seed {seed}"
     return None
+
+
+def _attempts(mutant: Mutant, seeds_max: int) -> Iterator[tuple[Scenario | None, int]]:
+    shown_by = catalogue.by_name(mutant.shown_by)
+    if shown_by is not None:
+        yield from ((shown_by, seed) for seed in range(SCHEDULES_MAX))
+    yield from ((None, seed) for seed in range(seeds_max))
+
+
+def _blames(judge: Judge, target: Target, seed: int, scenario: Scenario | None, mutant: str | None) -> bool:
+    try:
+        seen = simulate(target, seed, scenario=scenario, mutant=mutant).observation
+    except SimkitError:
+        return False  # what could not be judged catches nothing
+    return bool(judge(seen.history).violations)
 
 
 def build_digest() -> str:
@@ -109,6 +131,6 @@ def build_digest() -> str:
 def _read(path: Path) -> Proof | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return Proof({str(name): None if seed is None else int(seed) for name, seed in data.items()})
+        return Proof({str(name): None if run is None else str(run) for name, run in data.items()})
     except (OSError, ValueError, AttributeError, TypeError):
         return None

@@ -24,8 +24,10 @@ class Patch:
         self._undo: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, new: Any) -> None:
-        """Set `owner.name` to `new`; raises AttributeError when there is nothing of that name to break."""
-        old = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
+        """Set `owner.name` to `new`; raises AttributeError when the owner itself has nothing of that name to break."""
+        if name not in vars(owner):
+            raise AttributeError(f"{owner!r} has no {name!r} of its own: the mutant has lost what it was to break")
+        old = vars(owner)[name]
         self._undo.append(lambda: setattr(owner, name, old))
         setattr(owner, name, new)
 
@@ -36,22 +38,27 @@ class Patch:
 
 @attrs.frozen
 class Mutant:
-    """One broken promise: `change` says in a sentence what the mutant does wrong."""
+    """One broken promise: `change` says in a sentence what the mutant does wrong, `shown_by` names a scenario of the
+    catalogue that brings it to light.
+    """
 
     name: str
     obligation: str
     change: str
     apply: Callable[[Patch], None]
+    shown_by: str = ""
 
 
 _REGISTRY: dict[str, Mutant] = {}
 
 
-def mutant(name: str, obligation: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+def mutant(
+    name: str, obligation: str, *, shown_by: str
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a function that applies the mutant; its docstring is the change."""
 
     def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        _REGISTRY[name] = Mutant(name, obligation, " ".join((apply.__doc__ or "").split()), apply)
+        _REGISTRY[name] = Mutant(name, obligation, " ".join((apply.__doc__ or "").split()), apply, shown_by)
         return apply
 
     return register
@@ -85,9 +92,9 @@ def find(name: str) -> Mutant:
 def applied(name: str | None) -> Iterator[None]:
     """The runtime broken in one way for the length of the block; None breaks nothing."""
     patch = Patch()
-    if name is not None:
-        find(name).apply(patch)
     try:
+        if name is not None:
+            find(name).apply(patch)
         yield
     finally:
         patch.undo()

@@ -25,7 +25,7 @@ LATER_S = 0.03
 # ---- durable progress
 
 
-@mutant("ack-before-commit", "DUR-1")
+@mutant("ack-before-commit", "DUR-1", shown_by="tour/kill@ack:start(engine)")
 def ack_before_commit(patch: Patch) -> None:
     """The server acknowledges a task first and commits it a moment later."""
 
@@ -45,7 +45,7 @@ def ack_before_commit(patch: Patch) -> None:
     patch.replace(Server, "submit", submit)
 
 
-@mutant("show-before-commit", "DUR-2")
+@mutant("show-before-commit", "DUR-2", shown_by="survey/kill@north#1.replied")
 def show_before_commit(patch: Patch) -> None:
     """A status shows a result as accepted while its acceptance is still to be committed."""
     shown: dict[str, dict[str, str]] = {}
@@ -74,7 +74,7 @@ def show_before_commit(patch: Patch) -> None:
     patch.replace(views, "status", status)
 
 
-@mutant("recompute-accepted", "DUR-3")
+@mutant("recompute-accepted", "DUR-3", shown_by="chain/kill@buy#1.applied(engine)")
 def recompute_accepted(patch: Patch) -> None:
     """A restarted server runs the last accepted call of every unfinished task again."""
 
@@ -92,31 +92,31 @@ def recompute_accepted(patch: Patch) -> None:
     patch.replace(Server, "__init__", init)
 
 
-@mutant("second-task-on-resubmit", "DUR-5")
+@mutant("second-task-on-resubmit", "DUR-5", shown_by="tour/lose-ack@ack:start")
 def second_task_on_resubmit(patch: Patch) -> None:
     """A task submitted again under its id is a new attempt beside the first."""
     patch.replace(Store, "admission", lambda _self, _task, _fingerprint: "new")
 
 
-@mutant("never-reassign", "DUR-6")
+@mutant("never-reassign", "DUR-6", shown_by="tour/kill@reserve#1.applied")
 def never_reassign(patch: Patch) -> None:
     """Work whose worker died stays with the dead."""
     patch.replace(Store, "reclaim", lambda _self, _generation: None)
 
 
-@mutant("execution-id-reused", "DUR-7")
+@mutant("execution-id-reused", "DUR-7", shown_by="tour/kill@waiting:release")
 def execution_id_reused(patch: Patch) -> None:
     """Every activation of a worker goes by the same execution id."""
     patch.replace(Store, "new_execution", lambda _self, name: f"{name}#1")
 
 
-@mutant("dispatch-before-dependency", "DUR-8")
+@mutant("dispatch-before-dependency", "DUR-8", shown_by="tour/undisturbed")
 def dispatch_before_dependency(patch: Patch) -> None:
     """Every operation may begin at once, whatever it depends on."""
     patch.replace(Progress, "dependencies_met", lambda _self, _attempt, _operation: True)
 
 
-@mutant("merge-equal-operations", "DUR-9")
+@mutant("merge-equal-operations", "DUR-9", shown_by="branches/kill@ack:start(engine)")
 def merge_equal_operations(patch: Patch) -> None:
     """A worker answers a call from its memory of an equal call, so that two operations become one."""
     memory: dict[str, Outcome] = {}
@@ -131,7 +131,7 @@ def merge_equal_operations(patch: Patch) -> None:
     patch.replace(Worker, "invoke", invoke)
 
 
-@mutant("unresolved-is-failed", "DUR-12")
+@mutant("unresolved-is-failed", "DUR-12", shown_by="receivers/kill@mail#1.applied")
 def unresolved_is_failed(patch: Patch) -> None:
     """An attempt that ends with an unresolved effect is relabelled failed."""
 
@@ -146,13 +146,13 @@ def unresolved_is_failed(patch: Patch) -> None:
 # ---- external effects
 
 
-@mutant("no-key", "EFF-1")
+@mutant("no-key", "EFF-1", shown_by="tour/kill@reserve#1.applied")
 def no_key(patch: Patch) -> None:
     """Calls to idempotent receivers are sent without their key."""
     patch.replace(Worker, "key_for", lambda _self, _ticket: None)
 
 
-@mutant("new-key-on-retry", "EFF-2")
+@mutant("new-key-on-retry", "EFF-2", shown_by="tour/kill@reserve#1.applied")
 def new_key_on_retry(patch: Patch) -> None:
     """Each invocation of an operation gets a key of its own."""
     patch.replace(
@@ -160,7 +160,7 @@ def new_key_on_retry(patch: Patch) -> None:
     )
 
 
-@mutant("parameters-drift", "EFF-3")
+@mutant("parameters-drift", "EFF-3", shown_by="tour/drop@reserve#1.applied")
 def parameters_drift(patch: Patch) -> None:
     """A repeat sends other parameters under the same key."""
 
@@ -178,25 +178,25 @@ def _on_unknown(patch: Patch, semantics: Semantics, remedy: Remedy) -> None:
     patch.replace(Store, "on_unknown", on_unknown)
 
 
-@mutant("repeat-without-lookup", "EFF-4")
+@mutant("repeat-without-lookup", "EFF-4", shown_by="receivers/kill@shipment#1.applied")
 def repeat_without_lookup(patch: Patch) -> None:
     """An unknown effect that could be looked up is simply made again."""
     _on_unknown(patch, "lookup", "repeat")
 
 
-@mutant("retry-blind-unknown", "EFF-5")
+@mutant("retry-blind-unknown", "EFF-5", shown_by="receivers/drop@mail#1.applied")
 def retry_blind_unknown(patch: Patch) -> None:
     """An unknown effect that can be neither looked up nor repeated is made again."""
     _on_unknown(patch, "blind", "repeat")
 
 
-@mutant("read-left-unknown", "EFF-6")
+@mutant("read-left-unknown", "EFF-6", shown_by="chain/drop@quote#1.applied")
 def read_left_unknown(patch: Patch) -> None:
     """A read whose answer was lost is given up instead of read again."""
     _on_unknown(patch, "read", "none")
 
 
-@mutant("error-is-failure", "EFF-8")
+@mutant("error-is-failure", "EFF-8", shown_by="tour/error-after@reserve#1.applied")
 def error_is_failure(patch: Patch) -> None:
     """A 5xx, a reset or a timeout after dispatch is taken for a failure."""
 
@@ -208,13 +208,13 @@ def error_is_failure(patch: Patch) -> None:
     patch.replace(Worker, "outcome_of", outcome_of)
 
 
-@mutant("assume-it-happened", "EFF-11")
+@mutant("assume-it-happened", "EFF-11", shown_by="tour/kill@ship#1.received")
 def assume_it_happened(patch: Patch) -> None:
     """A dispatched call whose worker went silent is taken for done."""
     patch.replace(Store, "assume_of_silence", lambda _self, _op: "succeeded")
 
 
-@mutant("intent-after-call", "EFF-12")
+@mutant("intent-after-call", "EFF-12", shown_by="tour/kill@reserve#1.applied")
 def intent_after_call(patch: Patch) -> None:
     """The intent to call is recorded only together with the call's result."""
 
@@ -249,7 +249,7 @@ def intent_after_call(patch: Patch) -> None:
 # ---- ownership
 
 
-@mutant("accept-stale-generation", "OWN-1")
+@mutant("accept-stale-generation", "OWN-1", shown_by="survey/pause@north#1.applied")
 def accept_stale_generation(patch: Patch) -> None:
     """A result counts whoever sends it, also after the operation went to another worker."""
 
@@ -285,7 +285,7 @@ def _waits_for(store: Progress, task: str, name: str) -> bool:
     return found is not None
 
 
-@mutant("signal-in-memory", "SIG-1")
+@mutant("signal-in-memory", "SIG-1", shown_by="tour/kill@ack:signal:release(engine)")
 def signal_in_memory(patch: Patch) -> None:
     """A signal that something waits for is acknowledged first and stored a moment later."""
 
@@ -304,7 +304,7 @@ def signal_in_memory(patch: Patch) -> None:
     patch.replace(Server, "signal", signal)
 
 
-@mutant("signal-ids-ignored", "SIG-2")
+@mutant("signal-ids-ignored", "SIG-2", shown_by="twice/repeat@ack:signal:review")
 def signal_ids_ignored(patch: Patch) -> None:
     """A signal repeated under its id is one more signal."""
 
@@ -324,7 +324,7 @@ def signal_ids_ignored(patch: Patch) -> None:
 # ---- waking
 
 
-@mutant("timer-in-memory", "SCH-1")
+@mutant("timer-in-memory", "SCH-1", shown_by="timer/kill@waiting:cool(engine)")
 def timer_in_memory(patch: Patch) -> None:
     """The hour of a timer lives in memory; a restarted server takes every timer it finds for due."""
     memory: dict[tuple[str, str], int] = {}
@@ -347,7 +347,7 @@ def timer_in_memory(patch: Patch) -> None:
     patch.replace(Server, "__init__", restarted)
 
 
-@mutant("delivery-runs-twice", "SCH-3")
+@mutant("delivery-runs-twice", "SCH-3", shown_by="chain/repeat@quote#1.received")
 def delivery_runs_twice(patch: Patch) -> None:
     """A start delivered again while the task runs puts its running calls into the queue once more."""
 
@@ -370,7 +370,7 @@ def delivery_runs_twice(patch: Patch) -> None:
     patch.replace(Store, "admission", admission)
 
 
-@mutant("drop-early-signal", "SCH-4")
+@mutant("drop-early-signal", "SCH-4", shown_by="tour/early@ack:start:release")
 def drop_early_signal(patch: Patch) -> None:
     """A signal that comes before its wait is acknowledged and thrown away."""
 

@@ -1,0 +1,260 @@
+"""Mutants and the proof they make: each is caught by its own obligation, the runtime itself never is, nothing stays broken."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+
+import reference_runtime
+from conformance import mutants, targets
+from conformance.campaign import proof
+from conformance.campaign.proof import Proof, first_caught, prove
+from conformance.mutants import Mutant, Patch, all_mutants, applied, find
+from reference_runtime.store import Store
+from scenarios import catalogue
+from scenarios.obligations import OBLIGATIONS
+from scenarios.verdict import Finding, Violation
+from simkit.errors import Problem, SimkitError
+
+NAMES = tuple(all_mutants())
+#: What the issue promises: a mutant shows itself in so many seeds.
+SEEDS = 500
+
+
+# ---- caught
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mutant_is_caught_in_the_scenario_it_names(name: str) -> None:
+    """By its own obligation, which does not blame the unbroken runtime in the same run."""
+    caught = first_caught(name, seeds_max=0)
+    assert caught is not None
+    assert caught.startswith(all_mutants()[name].shown_by)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mutant_is_caught_by_drawn_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody tells the seeds where to look."""
+    untold = attrs.evolve(all_mutants()[name], shown_by="")
+    monkeypatch.setattr(proof, "all_mutants", lambda: {name: untold})
+    caught = first_caught(name, SEEDS)
+    assert caught is not None
+    assert caught.startswith("seed ")
+
+
+def test_every_obligation_has_a_mutant_of_its_own() -> None:
+    """A judge without one would be an unproven check."""
+    assert {one.obligation for one in all_mutants().values()} == set(OBLIGATIONS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mutant_says_what_it_breaks_and_where_that_shows(name: str) -> None:
+    """In one sentence, and by a scenario the reference runtime can be put through."""
+    mutant = all_mutants()[name]
+    assert mutant.change.endswith(".")
+    manifest = targets.parse("reference").manifest
+    scenarios = catalogue.tier("core", manifest.operations.supported, workers=True, units=tuple(manifest.units))
+    assert mutant.shown_by in {one.name for one in scenarios}
+
+
+def _blaming(judge: Any) -> dict[str, Any]:
+    return {id_: attrs.evolve(one, judge=judge) for id_, one in OBLIGATIONS.items()}
+
+
+def test_a_judge_that_blames_the_unbroken_runtime_catches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To call everybody guilty is no proof."""
+    guilty = Finding(1, (Violation("amnesia", "guilty", ()),))
+    monkeypatch.setattr(proof, "OBLIGATIONS", _blaming(lambda _: guilty))
+    assert first_caught("no-key", seeds_max=1) is None
+
+
+def test_what_cannot_be_judged_catches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends in a problem of the kit says nothing of a mutant."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise SimkitError(Problem("simulation-bound", "met", "here"))
+
+    monkeypatch.setattr(proof, "simulate", refuse)
+    assert first_caught("no-key", seeds_max=3) is None
+
+
+# ---- patches
+
+
+def _everything() -> dict[tuple[str, str], object]:
+    """Every attribute of every module and class of the runtime."""
+    modules: list[ModuleType] = [
+        importlib.import_module(f"reference_runtime.{one.name}")
+        for one in pkgutil.iter_modules(reference_runtime.__path__)
+        if one.name != "__main__"
+    ]
+    owners: dict[str, Any] = {module.__name__: module for module in modules}
+    for module in modules:
+        owners |= {f"{module.__name__}.{name}": one for name, one in vars(module).items() if isinstance(one, type)}
+    return {(owner, name): value for owner, one in owners.items() for name, value in vars(one).items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_mutant_changes_something_and_leaves_nothing_behind(name: str) -> None:
+    """After the block every attribute of the runtime is the very object it was."""
+    before = _everything()
+    with applied(name):
+        assert any(value is not before.get(key) for key, value in _everything().items())
+    after = _everything()
+    assert after.keys() == before.keys()
+    assert all(after[key] is value for key, value in before.items())
+
+
+def test_no_mutant_changes_nothing() -> None:
+    """The block without a mutant is the runtime as it is."""
+    before = _everything()
+    with applied(None):
+        assert all(value is before[key] for key, value in _everything().items())
+
+
+def test_an_error_inside_the_block_leaves_nothing_behind() -> None:
+    """A run that fails does not leave the runtime broken for the next."""
+    before = Store.__dict__["reclaim"]
+    with pytest.raises(ValueError, match="oops"), applied("never-reassign"):
+        raise ValueError("oops")
+    assert Store.__dict__["reclaim"] is before
+
+
+def test_a_mutant_whose_target_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would break nothing and survive for ever; what it had replaced before is put back."""
+    before = Store.__dict__["reclaim"]
+
+    def broken(patch: Patch) -> None:
+        patch.replace(Store, "reclaim", None)
+        patch.replace(Store, "renamed_long_ago", None)
+
+    monkeypatch.setitem(mutants._REGISTRY, "broken", Mutant("broken", "DUR-6", "Breaks.", broken))
+    with pytest.raises(AttributeError, match="renamed_long_ago"), applied("broken"):
+        pass
+    assert Store.__dict__["reclaim"] is before
+
+
+def test_what_is_inherited_is_broken_where_it_is_defined() -> None:
+    """Otherwise putting it back would leave a copy in the heir."""
+    with pytest.raises(AttributeError, match="of its own"):
+        Patch().replace(type("Heir", (Store,), {}), "reclaim", None)
+
+
+def test_replacements_are_undone_last_first() -> None:
+    """Two of one attribute give back the first original."""
+
+    class Thing:
+        part = "whole"
+
+    patch = Patch()
+    patch.replace(Thing, "part", "cracked")
+    patch.replace(Thing, "part", "broken")
+    assert Thing.part == "broken"
+    patch.undo()
+    assert Thing.part == "whole"
+
+
+def test_an_unknown_mutant_is_told_with_the_nearest() -> None:
+    """As a mistake in usage."""
+    with pytest.raises(SimkitError) as caught:
+        find("no-keys")
+    assert caught.value.problem.code == "mutant-unknown"
+    assert "no-key" in caught.value.problem.expected
+
+
+# ---- the proof
+
+
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Two mutants, one of which survives; lists the attempts."""
+    found = {name: all_mutants()[name] for name in ("no-key", "never-reassign")}
+    asked: list[str] = []
+
+    def caught(name: str) -> str | None:
+        asked.append(name)
+        return "seed 1" if name == "no-key" else None
+
+    monkeypatch.setattr(proof, "all_mutants", lambda: found)
+    monkeypatch.setattr(proof, "first_caught", caught)
+    return asked
+
+
+def test_a_proof_counts_and_names_the_survivors(two: list[str], tmp_path: Path) -> None:
+    """An obligation is unproven when a mutant of it survives, and when it has none."""
+    told: list[str] = []
+    made = prove(told.append, lambda: False, cache=tmp_path)
+    assert (made.count, made.total, made.whole) == (1, 2, True)
+    uncaught = made.uncaught()
+    assert uncaught["DUR-6"] == ("never-reassign",)
+    assert uncaught["DUR-1"] == ("no mutant",)
+    assert "EFF-1" not in uncaught
+    assert told == [
+        "proving the judges: mutant 1 of 2, no-key",
+        "proving the judges: mutant 2 of 2, never-reassign",
+    ]
+
+
+def test_a_proof_is_made_once_for_each_build(two: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read from the cache while not a byte of the code has changed."""
+    made = prove(lambda _: None, lambda: False, cache=tmp_path)
+    assert prove(lambda _: None, lambda: False, cache=tmp_path) == made
+    assert len(two) == 2
+    monkeypatch.setattr(proof, "build_digest", lambda: "another")
+    prove(lambda _: None, lambda: False, cache=tmp_path)
+    assert len(two) == 4
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"no-key": ', "null"])
+def test_a_broken_cache_is_made_anew(two: list[str], tmp_path: Path, text: str) -> None:
+    """Whatever stands in it."""
+    prove(lambda _: None, lambda: False, cache=tmp_path)
+    (file,) = (tmp_path / "proofs").iterdir()
+    file.write_text(text, encoding="utf-8")
+    prove(lambda _: None, lambda: False, cache=tmp_path)
+    assert len(two) == 4
+    assert json.loads(file.read_text(encoding="utf-8")) == {"no-key": "seed 1", "never-reassign": None}
+
+
+def test_a_cache_that_cannot_be_written_is_told(two: list[str], tmp_path: Path) -> None:
+    """The proof holds all the same."""
+    (tmp_path / "proofs").write_text("a file where a folder should be", encoding="utf-8")
+    told: list[str] = []
+    assert prove(told.append, lambda: False, cache=tmp_path).count == 1
+    assert told[-1] == "the proof could not be kept; it will be made again next time"
+
+
+def test_a_proof_cut_short_counts_what_it_has_and_is_not_kept(two: list[str], tmp_path: Path) -> None:
+    """The rest is not caught, and the next campaign begins anew."""
+    stops = iter([False, True])
+    made = prove(lambda _: None, lambda: next(stops), cache=tmp_path)
+    assert made == Proof({"no-key": "seed 1", "never-reassign": None}, whole=False)
+    assert two == ["no-key"]
+    assert not (tmp_path / "proofs").exists()
+
+
+def test_the_build_digest_changes_with_every_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A changed, a renamed and a new module are each another build."""
+    package = tmp_path / "toy"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    toy = ModuleType("toy")
+    toy.__file__ = str(package / "__init__.py")
+    monkeypatch.setattr(proof, "_PACKAGES", (toy,))
+    seen = [proof.build_digest()]
+    (package / "one.py").write_text("1")
+    seen.append(proof.build_digest())
+    (package / "one.py").write_text("2")
+    seen.append(proof.build_digest())
+    (package / "one.py").rename(package / "two.py")
+    seen.append(proof.build_digest())
+    assert len(set(seen)) == 4
