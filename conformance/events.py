@@ -3,8 +3,10 @@
     CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? →
     CampaignEnded
 
-`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; anything
-that goes wrong is `Trouble`. `to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships
+`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; `RunShown` is
+a whole run as a table, `Noted` a sentence by the way, and anything that goes wrong is `Trouble`.
+
+`to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships
 beside this module (`schemas/event.schema.json`) is that shape.
 
 `Certified` and `CampaignEnded` are said by the command line, which alone knows how a command ended; an engine says the
@@ -26,7 +28,8 @@ from simkit.errors import ExitCode, Problem
 SCHEMA = "simkit/event/1"
 
 World = Literal["process", "simulated"]
-Answer = Literal["reproduced", "fixed", "different", "diverged"]
+#: `clean`: nothing was violated by a run of which no violation was expected.
+Answer = Literal["reproduced", "fixed", "clean", "different", "diverged"]
 
 
 def _counts(values: Mapping[str, int]) -> dict[str, int]:
@@ -85,6 +88,15 @@ class Row:
     text: str
     evidence: bool = False
     index: int | None = None
+
+
+@attrs.frozen
+class RunShown:
+    """Everything that happened in one run, as asked for by `--show`; like answers to one question are one row."""
+
+    scenario: str
+    table: tuple[Row, ...]
+    seed: int | None = None
 
 
 @attrs.frozen
@@ -161,6 +173,13 @@ class Listed:
 
 
 @attrs.frozen
+class Noted:
+    """A sentence by the way: nothing went wrong."""
+
+    text: str
+
+
+@attrs.frozen
 class Explained:
     """The answer of `explain`: titled sections in reading order."""
 
@@ -206,11 +225,13 @@ Event: TypeAlias = (
     | Installing
     | Progress
     | RunFinished
+    | RunShown
     | ViolationFound
     | VerdictReached
     | Replayed
     | Checked
     | Listed
+    | Noted
     | Explained
     | Certified
     | Trouble
@@ -225,11 +246,13 @@ KINDS: Mapping[str, type[Event]] = {
         Installing,
         Progress,
         RunFinished,
+        RunShown,
         ViolationFound,
         VerdictReached,
         Replayed,
         Checked,
         Listed,
+        Noted,
         Explained,
         Certified,
         Trouble,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import attrs
 
+from conformance import invocation
 from conformance.events import ViolationFound, World
 from conformance.reporters import spacetime
 
@@ -26,6 +26,7 @@ class Origin:
     case_id: str | None = None
     configuration: str | None = None
     mutant: str | None = None
+    boundaries: bool = False  # a crash at every storage boundary of the seed
 
 
 def describe(
@@ -40,12 +41,17 @@ def describe(
         seed=origin.seed,
         case_id=origin.case_id,
         table=spacetime.rows(history, violation.evidence),
-        replay_case=f"simkit replay {origin.case_id}" if origin.case_id else "",
+        replay_case=case_line(origin),
         replay_seed=replay_line(origin),
         name=name,
         why=spacetime.why(history, violation.evidence),
         claimed=claimed,
     )
+
+
+def case_line(origin: Origin) -> str:
+    """The shell line that does this run again from its case; nothing when it has none."""
+    return invocation.line("replay", origin.case_id) if origin.case_id else ""
 
 
 def replay_line(origin: Origin) -> str:
@@ -56,5 +62,6 @@ def replay_line(origin: Origin) -> str:
     if origin.mutant:
         words += ["--mutant", origin.mutant]
     if origin.seed is not None:
-        return shlex.join(["simkit", "run", *words, "--seeds", str(origin.seed)])
-    return shlex.join(["simkit", "replay", *words, "--scenario", origin.scenario])
+        more = ["--boundaries"] if origin.boundaries else []
+        return invocation.line("run", *words, "--seeds", str(origin.seed), *more)
+    return invocation.line("replay", *words, "--scenario", origin.scenario)

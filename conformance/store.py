@@ -127,9 +127,8 @@ class Store:
             return Case.load(path)
 
     def list_cases(self) -> Iterator[tuple[Path, Case | Problem]]:
-        """Every case of the store by id; one that cannot be read comes as its problem, it does not end the list."""
-        for one in self._ids():
-            path = self.cases / f"{one}.json"
+        """Every case of the store, newest last; one that cannot be read comes as its problem, it does not end the list."""
+        for path in sorted((self.cases / f"{one}.json" for one in self._ids()), key=_age):
             try:
                 yield path, self.load_case(str(path))
             except SimkitError as error:
@@ -222,6 +221,13 @@ def read_journal(path: Path) -> list[events.Event]:
 
 
 _LIST_HINT = "`simkit cases` lists what is saved; `--store DIR` looks elsewhere"
+
+
+def _age(path: Path) -> tuple[int, str]:
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except OSError:  # gone meanwhile
+        return 0, path.name
 
 
 def _stamp(now: dt.datetime | None) -> str:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Same: TypeAlias = tuple[str, str, bool]
 
 
+#: Scenario, seed and case of a run.
+Run: TypeAlias = tuple[str, int | None, str | None]
+
+
 def same(event: ViolationFound) -> Same:
     """What makes two violations the same finding."""
     return event.obligation, event.anomaly, event.claimed
@@ -31,6 +35,7 @@ class Tally:
     first: dict[Same, ViolationFound] = attrs.field(factory=dict)
     verdicts: list[VerdictReached] = attrs.field(factory=list)
     seeds: set[int] = attrs.field(factory=set)
+    of_run: dict[Run, ViolationFound] = attrs.field(factory=dict)  # the first told of each run
 
     def add(self, event: Event) -> bool:
         """Count `event`; True when it is the first of its kind (every event but a violation told before)."""
@@ -47,6 +52,11 @@ class Tally:
                 self.found[same(event)] += 1
                 return self.first.setdefault(same(event), event) is event
         return True
+
+    def before(self, event: ViolationFound) -> ViolationFound | None:
+        """The violation of the same run that was told before this one, if there is one."""
+        first = self.of_run.setdefault((event.scenario, event.seed, event.case_id), event)
+        return None if first is event or not event.claimed else first
 
     @property
     def violations(self) -> int:

@@ -21,6 +21,7 @@ from conformance.certificate import (
     Subject,
 )
 from conformance.failure import Origin, describe
+from conformance.reporters import spacetime
 from conformance.store import read_journal
 from scenarios import history as h
 from scenarios.plan import Call, Plan, Seq
@@ -132,6 +133,8 @@ def every_event() -> tuple[e.Event, ...]:
         e.Checked("kernel", ok=True, detail="fast, trio 0.35.0"),
         e.Checked("store", ok=False, detail="read only", hint="use --store", exit_code=ExitCode.USAGE),
         e.Listed("obligations", "DUR-1", "an acknowledged task survives", {"level": "MUST"}),
+        e.Noted("no cases are saved"),
+        e.RunShown("chain/undisturbed", spacetime.whole(history())),
         e.Explained("obligation", "DUR-1", "acknowledged task survives", {"promise": "it is still there"}),
         e.Trouble(PROBLEM),
         e.CampaignEnded(

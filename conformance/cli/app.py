@@ -109,6 +109,7 @@ def run(
     """Run a target under simulated crashes, one seed after the other, and judge every run."""
 
     def body(session: Session) -> Done:
+        session.stop.unit = "seed"
         subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds), usage.jobs(jobs)
         summary = engine.load().run(
             subject,
@@ -175,14 +176,17 @@ _REPLAY_CODES = {
 
 @app.command
 def cases(*, common: Common = _PLAIN) -> int:
-    """List the saved cases."""
+    """List the saved cases, newest last."""
 
     def body(session: Session) -> Done:
+        found = None
         for found in listing.cases(session.store):
             if isinstance(found, Problem):
                 session.trouble(found)
             else:
                 session.emit(found)
+        if found is None:
+            session.emit(e.Noted(f"no cases are saved in {_short(session.store.cases.absolute())}"))
         return ExitCode.PASSED, ""
 
     return _conduct("cases", common, body, campaign=False)
@@ -190,20 +194,21 @@ def cases(*, common: Common = _PLAIN) -> int:
 
 @app.command(name="list")
 def list_(
-    *,
+    *groups: Annotated[str, Parameter(name="GROUP", help="obligations, adapters, scenarios, mutants.")],
     obligations: Annotated[bool, Parameter(negative=(), help="The promises and what breaks them.")] = False,
     adapters: Annotated[bool, Parameter(negative=(), help="The harnesses that can be certified.")] = False,
     scenarios: Annotated[bool, Parameter(negative=(), help="The named scenarios.")] = False,
     mutants: Annotated[bool, Parameter(negative=(), help="The broken runtimes that prove the judges.")] = False,
     common: Common = _PLAIN,
 ) -> int:
-    """List what there is: obligations, adapters, scenarios, mutants; all of them when none is named."""
+    """List what there is: obligations, adapters, scenarios, mutants; without any, how many there are of each."""
     asked = {"obligations": obligations, "adapters": adapters, "scenarios": scenarios, "mutants": mutants}
-    kinds = [kind for kind, wanted in asked.items() if wanted] or list(asked)
+    kinds = dict.fromkeys((*groups, *(kind for kind, wanted in asked.items() if wanted)))
 
     def body(session: Session) -> Done:
-        for kind in kinds:
-            for event in listing.KINDS[kind]():
+        listing.check(tuple(kinds))
+        for list_one in [listing.KINDS[kind] for kind in kinds] or [listing.groups]:
+            for event in list_one():
                 session.emit(event)
         return ExitCode.PASSED, ""
 
@@ -212,12 +217,12 @@ def list_(
 
 @app.command(name="explain")
 def explain_(
-    name: Annotated[str | None, Parameter(name="ID", help="Obligation, mutant, error or exit code.")] = None,
+    name: Annotated[str | None, Parameter(name="ID", help="Obligation, profile, mutant, error or exit code.")] = None,
     /,
     *,
     common: Common = _PLAIN,
 ) -> int:
-    """Explain an obligation (DUR-3), a mutant, an error code or an exit code; without one, list what can be explained."""
+    """Explain an obligation (DUR-3), a profile, a mutant, an error or exit code; without one, list what can be explained."""
 
     def body(session: Session) -> Done:
         for event in explain.explain(name) if name else explain.known():

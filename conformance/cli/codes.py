@@ -142,6 +142,7 @@ CODES: Mapping[str, Code] = {
     "explain-unknown": Code("nothing of this name can be explained", (), "See `simkit explain`."),
     "file-unusable": Code("the system refused to open, read or write a file", (), "The message names file and reason."),
     "folder-gone": Code("the current folder has been removed", (), "Change to a folder that exists."),
+    "group-unknown": Code("there is no such group to list", ("a typing error",), "`simkit list` shows the groups."),
     "folder-unwritable": Code("the store may not be written", ("a read-only file system", "another owner"), _STORE),
     "install-failed": Code(
         "the target's environment could not be made",

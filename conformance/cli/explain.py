@@ -1,10 +1,12 @@
-"""`explain`: an obligation, a mutant, an error code or an exit code, in words, as `Explained` events."""
+"""`explain`: an obligation, a profile, a mutant, an error code or an exit code, in words, as `Explained` events."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from conformance import events as e
+from conformance import invocation
 from conformance.cli import codes, listing, usage
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
@@ -29,6 +31,8 @@ def explain(wanted: str) -> Iterator[e.Explained]:
     obligations = {name.lower(): one for name, one in listing.registry().items()}
     if one := obligations.get(wanted.lower()):
         yield _obligation(one)
+    elif profile := {one.profile.lower(): one.profile for one in obligations.values()}.get(wanted.lower()):
+        yield _profile(profile)
     elif wanted in codes.CODES:
         yield _code(wanted)
     elif wanted.isdigit() and int(wanted) in set(ExitCode):
@@ -36,15 +40,19 @@ def explain(wanted: str) -> Iterator[e.Explained]:
     elif wanted in (mutants := listing.mutant_registry()):
         yield _mutant(wanted, mutants[wanted])
     else:
-        known = [*(one.id for one in obligations.values()), *codes.CODES, *mutants]
+        profiles = dict.fromkeys(one.profile for one in obligations.values())
+        known = [*(one.id for one in obligations.values()), *profiles, *codes.CODES, *mutants]
         hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = "an obligation, a mutant, an error code or an exit code"
+        expected = "an obligation, a profile, a mutant, an error code or an exit code"
         raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
 
 
 def known() -> Iterator[e.Listed]:
     """Everything that can be explained, but for the mutants, which `list --mutants` names."""
     yield from listing.obligations()
+    profiles = Counter(one.profile for one in listing.registry().values())
+    for name, count in profiles.items():
+        yield e.Listed("profiles", name, f"{count} {'obligation' if count == 1 else 'obligations'}")
     for code, one in codes.CODES.items():
         yield e.Listed("error codes", code, one.meaning)
     for number in ExitCode:
@@ -63,16 +71,36 @@ def _obligation(one: Obligation) -> e.Explained:
         "how it is judged": f"{one.level}, which {_LEVELS[one.level]}\n{_KINDS[one.kind]}\n"
         f"put to the test at least {one.minimum} times, else inconclusive",
         "profile": f"{one.profile}, granted whole or not at all",
-        "learnt from": ", ".join(one.learnt_from),
+        "seen in the wild": _reports(len(one.learnt_from)),
     }
     return e.Explained("obligation", one.id, one.name, {title: text for title, text in sections.items() if text})
+
+
+def _reports(count: int) -> str:
+    return f"{count} public {'report' if count == 1 else 'reports'} of this kind of fault" if count else ""
+
+
+def _profile(name: str) -> e.Explained:
+    """What a profile stands for, and what it takes to be granted."""
+    from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+
+    demands = REQUIREMENT_SETS[CURRENT]
+    musts = {one.id for one in demands.requirements if one.level == "MUST"}
+    rows = [one for one in listing.registry().values() if one.profile == name]
+    sections = {
+        "granted when all of these pass": "\n".join(f"{one.id}  {one.promise}" for one in rows if one.id in musts),
+        "also reported": "\n".join(f"{one.id}  {one.promise}" for one in rows if one.id not in musts),
+        "how it is claimed": f"[claims.{name}] in adapter.toml claims every obligation above, with one statement and source",
+    }
+    title = f"a profile of requirement set {demands.name}, granted whole or not at all"
+    return e.Explained("profile", name, title, {head: text for head, text in sections.items() if text})
 
 
 def _mutant(name: str, one: Mutant) -> e.Explained:
     sections = {
         "what is changed": one.change,
         "must be caught by": one.obligation,
-        "try it": f"simkit run -t reference --mutant {name} --seeds 0-499",
+        "try it": invocation.line("run", "-t", "reference", "--mutant", name, "--seeds", "0-499"),
     }
     return e.Explained("mutant", name, f"must break {one.obligation}", sections)
 

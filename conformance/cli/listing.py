@@ -1,4 +1,4 @@
-"""`cases` and `list`: what is saved and what there is, as `Listed` events."""
+"""`cases` and `list`: what is saved and what there is, by group, as `Listed` events."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import events as e
 from conformance.cli import usage
-from simkit.errors import Problem
+from simkit.errors import Problem, SimkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.mutants import Mutant
     from conformance.store import Store
@@ -17,19 +17,26 @@ if TYPE_CHECKING:
 
 
 def cases(store: Store) -> Iterator[e.Listed | Problem]:
-    """Every saved case; one that cannot be read comes as its problem, and the others are listed all the same."""
+    """Every saved case, newest last; one that cannot be read comes as its problem, and the others are listed all the same."""
     for path, case in store.list_cases():
         if isinstance(case, Problem):
             yield case
             continue
-        expect = " ".join(str((case.expect or {}).get(key) or "") for key in ("obligation", "anomaly")).strip()
         fields = {
             "target": _target(case.target),
             "world": str(case.world),
             "seed": "" if case.seed is None else str(case.seed),
             "scenario": str(case.scenario.get("name", "")),
         }
-        yield e.Listed("cases", path.stem, expect, fields)
+        yield e.Listed("cases", path.stem, _findings(case.expect or {}), fields)
+
+
+def _findings(expect: Mapping[str, Any]) -> str:
+    """Everything that was found in a case's run, the one that names it first."""
+    every = expect.get("all")
+    if isinstance(every, list) and every:
+        return ", ".join(map(str, every))
+    return " ".join(str(expect.get(key) or "") for key in ("obligation", "anomaly")).strip()
 
 
 def _target(target: Mapping[str, Any]) -> str:
@@ -73,6 +80,27 @@ KINDS: Mapping[str, Callable[[], Iterator[e.Listed]]] = {
     "scenarios": scenarios,
     "mutants": mutants,
 }
+_TITLES: Mapping[str, str] = {
+    "obligations": "the promises, and what breaks them",
+    "adapters": "the harnesses that can be certified",
+    "scenarios": "the named scenarios",
+    "mutants": "the broken runtimes that prove the judges",
+}
+
+
+def groups() -> Iterator[e.Listed]:
+    """What there is to list, with how much of it there is."""
+    for name, kind in KINDS.items():
+        yield e.Listed("groups", name, f"{sum(1 for _ in kind())}: {_TITLES[name]}")
+
+
+def check(wanted: Sequence[str]) -> None:
+    """Raise SimkitError when one of these is no group."""
+    for name in wanted:
+        if name not in KINDS:
+            hint = usage.nearest(name, KINDS) or "`simkit list` alone shows the groups"
+            expected = ", ".join(KINDS)
+            raise SimkitError(Problem("group-unknown", f"there is no group {name!r}", "command line", expected, hint))
 
 
 def registry() -> Mapping[str, Obligation]:

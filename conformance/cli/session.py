@@ -34,7 +34,7 @@ Done: TypeAlias = tuple[ExitCode, str]
 #: Problems of the store, met again by whatever is written next.
 _TOLD_ONCE = frozenset({"disk-full", "folder-unwritable", "path-in-the-way", "file-unusable"})
 
-_STOP_NOTICE = b"\nstopping: the running seed is finished and saved first; Ctrl-C again ends at once\n"
+_STOP_NOTICE = "\nstopping: the running {} is finished and saved first; Ctrl-C again ends at once\n"
 
 
 @attrs.define
@@ -42,6 +42,7 @@ class Stop:
     """Has someone asked the command to stop? Call it to know."""
 
     requested: bool = False
+    unit: str = "run"  # what is being done one after the other: seeds or runs
 
     def __call__(self) -> bool:
         return self.requested
@@ -51,7 +52,7 @@ class Stop:
             raise KeyboardInterrupt
         self.requested = True
         with suppress(OSError):  # os.write, for a handler may interrupt a print to the same stream
-            os.write(2, _STOP_NOTICE)
+            os.write(2, _STOP_NOTICE.format(self.unit).encode())
 
     @contextmanager
     def listening(self) -> Iterator[None]:

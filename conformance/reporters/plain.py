@@ -18,7 +18,7 @@ class Plain:
         self._out, self._err = out, err
         self._progress = shower(err)
         self._tally = Tally()
-        self._tabled = False
+        self._tabled = self._observed = False
         self._listing: tuple[str, ...] = ()
 
     def show(self, event: e.Event) -> None:
@@ -33,7 +33,12 @@ class Plain:
             case e.CampaignBegan():
                 self._err.write(wording.began(event) + "\n")
             case e.ViolationFound():
-                self._say(failure(event))
+                if event.claimed:
+                    self._say(failure(event, self._tally.before(event)))
+            case e.RunShown():
+                self._say(shown(event))
+            case e.Noted():
+                self._say([event.text])
             case e.Trouble():
                 self._err.write(f"{event.problem}\n")
             case e.Certified():
@@ -49,13 +54,21 @@ class Plain:
                 self._say(explained(event))
             case e.CampaignEnded():
                 self._table()
+                self._observations()
                 self._say(self._ended(event))
 
     def _table(self) -> None:
         """The verdict table, once: with the certificate, or at the end of a command that makes none."""
         if self._tally.verdicts and not self._tabled:
             self._tabled = True
-            self._say(["", *table(self._tally)])
+            self._say(["", *table(self._tally), "", wording.LEGEND])
+            self._observations()
+
+    def _observations(self) -> None:
+        """What was broken though nobody claims it, once: under the table, or at the end where there is none."""
+        if not self._observed and (lines := wording.observations(self._tally)):
+            self._observed = True
+            self._say(["", *lines])
 
     def _ended(self, event: e.CampaignEnded) -> list[str]:
         lines = wording.repeats(self._tally)
@@ -74,21 +87,24 @@ class Plain:
         self._progress.pause()
 
 
-def failure(event: e.ViolationFound) -> list[str]:
-    """The failure block; for a promise that is not claimed, one line and its replays."""
-    if not event.claimed:
-        return ["", wording.observed(event), *wording.replays(event)]
-    table_lines = spacetime(event.table)
+def failure(event: e.ViolationFound, before: e.ViolationFound | None = None) -> list[str]:
+    """The failure block of a claimed promise. `before` was told of the same run; a table it has shown is not shown again."""
+    table_lines = [] if wording.is_told(event, before) else spacetime(event.table)
     return [
         "",
         f"FAIL {wording.heading(event)}",
         event.sentence,
         *(["", *table_lines] if table_lines else []),
         "",
-        *labelled(wording.facts(event)),
+        *labelled(wording.facts(event, before)),
         "",
         *wording.replays(event),
     ]
+
+
+def shown(event: e.RunShown) -> list[str]:
+    """A whole run."""
+    return ["", wording.run(event.scenario, event.seed), "", *spacetime(event.table)]
 
 
 def spacetime(rows: Sequence[e.Row]) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: A lane needs this many columns; with less to share, the table becomes a list.
 _LANE_WIDTH_MIN = 14
-_ANSWER_STYLES = {"reproduced": "red", "different": "red", "diverged": "yellow", "fixed": "green"}
+_ANSWER_STYLES = {"reproduced": "red", "different": "red", "diverged": "yellow", "fixed": "green", "clean": "green"}
 
 
 class _Console(Console):
@@ -39,7 +39,7 @@ class Pretty:
         self._errors = _Console(file=err, highlight=False, markup=False, emoji=False)
         self._progress = shower(err)
         self._tally = Tally()
-        self._tabled = False
+        self._tabled = self._observed = False
         self._listing = ""
 
     def show(self, event: e.Event) -> None:
@@ -69,8 +69,14 @@ class Pretty:
                 self._listed(event)
             case e.Explained():
                 self._explained(event)
+            case e.RunShown():
+                self._console.print(Text(f"\n{wording.run(event.scenario, event.seed)}\n", "bold"))
+                self._console.print(_spacetime(event.table, self._console.width))
+            case e.Noted():
+                self._console.print(Text(event.text))
             case e.CampaignEnded():
                 self._table()
+                self._observations()
                 self._ended(event)
 
     def _table(self) -> None:
@@ -79,21 +85,32 @@ class Pretty:
             self._tabled = True
             self._console.print()
             self._console.print(_verdicts(self._tally))
+            self._console.print()
+            self._console.print(Text(wording.LEGEND, "dim"))
+            self._observations()
+
+    def _observations(self) -> None:
+        """What was broken though nobody claims it, once: under the table, or at the end where there is none."""
+        if not self._observed and (lines := wording.observations(self._tally)):
+            self._observed = True
+            self._console.print()
+            for line in lines:
+                self._whole(line)
 
     def _failure(self, event: e.ViolationFound) -> None:
         print_ = self._console.print
-        print_()
         if not event.claimed:
-            print_(Text(wording.observed(event), "yellow"))
-        else:
-            print_(Rule(Text(f"FAIL {wording.heading(event)}", "bold red"), align="left", style="red"))
-            print_(Text(event.sentence))
-            if event.table:
-                print_()
-                print_(_spacetime(event.table, self._console.width))
+            return
+        before = self._tally.before(event)
+        print_()
+        print_(Rule(Text(f"FAIL {wording.heading(event)}", "bold red"), align="left", style="red"))
+        print_(Text(event.sentence))
+        if event.table and not wording.is_told(event, before):
             print_()
-            self._labelled(wording.facts(event))
-            print_()
+            print_(_spacetime(event.table, self._console.width))
+        print_()
+        self._labelled(wording.facts(event, before))
+        print_()
         for line in wording.replays(event):
             self._whole(line, "bold")
 

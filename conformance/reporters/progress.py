@@ -1,4 +1,4 @@
-"""Progress on standard error: a live line on a terminal, else one line every ten seconds."""
+"""Progress on standard error: a live line on a terminal, else one line every ten seconds; with an estimate of what is left."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from conformance.events import Event
 
 EVERY_S = 10.0
+#: An estimate needs this many seconds to go by.
+ESTIMATE_AFTER_S = 5.0
 _REDRAWS_S = 0.1
 _TASK = TaskID(0)  # the only one
 
@@ -40,23 +42,48 @@ def shower(stream: TextIO, environ: Mapping[str, str] | None = None) -> Shower:
 
 
 @attrs.define
+class Estimate:
+    """How long the rest will take at the rate so far."""
+
+    _began: float = 0.0
+    _before: int | None = None  # runs that were done when the clock began
+
+    def left(self, event: Progress, now: float) -> str:
+        """Words to put after how far it is; none while there is too little to go by."""
+        if self._before is None or event.done < self._before:
+            self._began, self._before = now, event.done
+        done, elapsed = event.done - self._before, now - self._began
+        if event.total is None or event.done >= event.total or not done or elapsed < ESTIMATE_AFTER_S:
+            return ""
+        seconds = elapsed * (event.total - event.done) / done
+        return f" · about {seconds / 60:.0f} min left" if seconds >= 90 else f" · about {max(1, round(seconds))} s left"
+
+
+@attrs.define
 class Lines:
-    """At most one line of progress every ten seconds; every line of an installation, since those are few."""
+    """At most one line every ten seconds, of progress or of an installation; only the first of either is told at once."""
 
     stream: TextIO
     clock: Callable[[], float] = time.monotonic
     _began: float | None = None
     _last: float | None = None
+    _estimate: Estimate = attrs.field(factory=Estimate)
+    _installing: bool = False
 
     def show(self, event: Event) -> None:
         now = self.clock()
         if self._began is None:
             self._began = now
-        if isinstance(event, Installing):
-            self._say(now, event.text)
-        elif isinstance(event, Progress) and now - (self._began if self._last is None else self._last) >= EVERY_S:
-            self._last = now
-            self._say(now, _words(event))
+        if isinstance(event, Progress):
+            left = self._estimate.left(event, now)
+            self._installing = False
+        elif not isinstance(event, Installing):
+            return
+        first, self._installing = not self._installing, isinstance(event, Installing)
+        if not (self._installing and first) and now - (self._began if self._last is None else self._last) < EVERY_S:
+            return
+        self._last = now
+        self._say(now, event.text if isinstance(event, Installing) else _words(event) + left)
 
     def _say(self, now: float, text: str) -> None:
         assert self._began is not None
@@ -76,16 +103,18 @@ class Live:
     _bar: Bar | None = None
     _shown: bool = False
     _last: float = float("-inf")
+    _estimate: Estimate = attrs.field(factory=Estimate)
 
     def show(self, event: Event) -> None:
         now = self.clock()
+        left = self._estimate.left(event, now) if isinstance(event, Progress) else ""
         if not isinstance(event, Progress | Installing) or now - self._last < _REDRAWS_S:
             return
         self._last = now
         if self._bar is None:
             self._bar = _make_bar(self.console)
         if isinstance(event, Progress):
-            self._bar.update(_TASK, completed=event.done, total=event.total, description=event.note)
+            self._bar.update(_TASK, completed=event.done, total=event.total, description=event.note + left)
         else:
             self._bar.update(_TASK, description=event.text)
         if self._shown:

@@ -1,11 +1,13 @@
 """Space-time tables: the few rows of a history that tell why a violation is one. Pure functions of the history.
 
 A row is one event in one lane (`kit`, `worker 1`, a service). Evidence always shows; around it come faults and deaths, then
-what belongs to the same calls and asks, then neighbours, until `limit` rows are full. Left-out stretches are counted.
+what belongs to the same calls and asks, then neighbours, until `limit` rows are full. Left-out stretches are counted, and
+like answers to the same question, one after the other, are one row.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from conformance.events import Row
@@ -13,10 +15,13 @@ from scenarios import history as h
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
 #: Rows of one table, counted without the rows that stand for left-out ones.
 ROWS_MAX = 14
 KIT = "kit"
+_TIMES = " × "
+_KEY_MAX = 24
 
 
 def rows(history: h.History, evidence: Collection[int], limit: int = ROWS_MAX) -> tuple[Row, ...]:
@@ -28,13 +33,34 @@ def rows(history: h.History, evidence: Collection[int], limit: int = ROWS_MAX) -
     expected = 0
     for index in chosen:
         event = history.events[index]
-        if skipped := index - expected:
-            table.append(_gap(skipped, event.at_ns - first_ns))
+        if index > expected:
+            table.append(_gap(history.events[expected:index], event.at_ns - first_ns))
         lane, text = _tell(event, units, calls, asks)
         table.append(Row(event.at_ns - first_ns, lane, text, index in evidence, index))
         expected = index + 1
-    if chosen and (skipped := len(history.events) - expected):
-        table.append(_gap(skipped, history.events[-1].at_ns - first_ns))
+    if chosen and len(history.events) > expected:
+        table.append(_gap(history.events[expected:], history.events[-1].at_ns - first_ns))
+    return tuple(table)
+
+
+def whole(history: h.History) -> tuple[Row, ...]:
+    """Every event of `history`; only statuses that repeat the one before are folded into its row."""
+    units, calls, asks = _names(history.events)
+    polls = _polls(history.events)
+    first_ns = history.events[0].at_ns if history.events else 0
+    answered = {event.ask for event in history.events if isinstance(event, h.Answered)}
+    table: list[Row] = []
+    repeated = 0
+    for index, event in enumerate(history.events):
+        if isinstance(event, h.Asked) and event.ask in polls & answered:
+            continue  # its answer says as much
+        lane, text = _tell(event, units, calls, asks)
+        if _is_poll(event, polls) and repeated and _unfolded(table[-1].text) == text:
+            repeated += 1
+            table[-1] = Row(table[-1].at_ns, lane, _folded(text, repeated), index=table[-1].index)
+            continue
+        repeated = int(_is_poll(event, polls))
+        table.append(Row(event.at_ns - first_ns, lane, text, index=index))
     return tuple(table)
 
 
@@ -72,8 +98,23 @@ def _placed(label: str, index: int, proof: Sequence[int], said: Callable[[int], 
     return " ".join(parts)
 
 
-def _gap(skipped: int, at_ns: int) -> Row:
-    return Row(at_ns, "", f"… {skipped} more {'event' if skipped == 1 else 'events'}")
+def _gap(skipped: Sequence[h.Event], at_ns: int) -> Row:
+    states = Counter(_folded_state(one) for one in skipped if isinstance(one, h.Answered) and one.status is not None)
+    statuses = ", ".join(_folded(text, count) for text, count in states.items())
+    noun = "event" if len(skipped) == 1 else "events"
+    return Row(at_ns, "", f"… {len(skipped)} more {noun}" + (f" ({statuses})" if statuses else ""))
+
+
+def _folded_state(answer: h.Answered) -> str:
+    return f"status: {answer.status.state}" if answer.status else ""
+
+
+def _folded(text: str, times: int) -> str:
+    return text if times == 1 else f"{text}{_TIMES}{times}"
+
+
+def _unfolded(text: str) -> str:
+    return text.rpartition(_TIMES)[0] or text
 
 
 # ---- choosing
@@ -82,7 +123,7 @@ def _gap(skipped: int, at_ns: int) -> Row:
 def _choose(events: Sequence[h.Event], evidence: Collection[int], limit: int) -> list[int]:
     proof = sorted(index for index in evidence if 0 <= index < len(events))
     related = {_group(events[index]) for index in proof} - {None}
-    polls = {event.ask for event in events if isinstance(event, h.Asked) and event.verb == "status"}
+    polls = _polls(events)
 
     def rank(index: int) -> tuple[int, int, int]:
         distance = min((abs(index - one) for one in proof), default=len(events) - index)
@@ -114,6 +155,10 @@ def _group(event: h.Event) -> tuple[str, int] | None:
         case h.Asked(ask=ask) | h.Answered(ask=ask):
             return ("ask", ask)
     return None
+
+
+def _polls(events: Sequence[h.Event]) -> AbstractSet[int]:
+    return {event.ask for event in events if isinstance(event, h.Asked) and event.verb == "status"}
 
 
 def _is_poll(event: h.Event, polls: Collection[int]) -> bool:
@@ -178,9 +223,13 @@ def _op(call: h.Received | None) -> str:
 
 
 def _received(event: h.Received, units: Mapping[int, str]) -> str:
-    key = f", key {event.key[-8:]}" if event.key else ""
+    key = f", key {_head(event.key)}" if event.key else ""
     verb = "looked up" if event.lookup else "received"
     return f"{event.op} {verb} from {_unit(event.incarnation, units)}{key}"
+
+
+def _head(key: str) -> str:
+    return key if len(key) <= _KEY_MAX else f"{key[:_KEY_MAX]}…"
 
 
 def _replied(event: h.Replied, call: h.Received | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance import events as e
+from conformance import invocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 SILENT = (e.RunFinished, e.VerdictReached)
 #: Titles of the verdict table's columns.
 COLUMNS = ("obligation", "verdict", "exercised", "anomalies / observed")
+#: The line under that table.
+LEGEND = "exercised a/b: put to the test a times, and at least b are needed to say anything"
 
+#: What an answer is called where its name is not plain enough.
+_CALLED: Mapping[e.Answer, str] = {"clean": "nothing violated", "different": "different failure"}
 _ANSWERS: Mapping[str, str] = {
     "reproduced": "the same obligation was violated in the same way",
     "fixed": "nothing was violated any more",
+    "clean": "no promise that is claimed was broken",
     "different": "something else was violated",
     "diverged": "the run left the recorded path, so it proves nothing",
 }
@@ -44,18 +50,27 @@ def heading(event: e.ViolationFound) -> str:
 
 
 def run(scenario: str, seed: int | None) -> str:
+    """A run as people name it. A drawn scenario is called by its seed already."""
+    if scenario == f"seed/{seed}":
+        return f"seed {seed}"
     return scenario if seed is None else f"{scenario}, seed {seed}"
 
 
-def facts(event: e.ViolationFound) -> list[tuple[str, str]]:
-    """The labelled lines of a failure block between its table and its replay lines."""
+def facts(event: e.ViolationFound, before: e.ViolationFound | None = None) -> list[tuple[str, str]]:
+    """The labelled lines of a failure block between its table and its replay lines; `before` was told of the same run."""
+    same = f" (same run as {before.obligation} {before.anomaly} above)" if before else ""
     rows = [
         ("why", event.why),
         ("where", event.where),
-        ("run", run(event.scenario, event.seed)),
-        ("explain", f"simkit explain {event.obligation}"),
+        ("run", run(event.scenario, event.seed) + same),
+        ("explain", invocation.line("explain", event.obligation)),
     ]
     return [(label, text) for label, text in rows if text]
+
+
+def is_told(event: e.ViolationFound, before: e.ViolationFound | None) -> bool:
+    """Whether the table of this violation shows nothing that the one before has not shown."""
+    return before is not None and {row.index for row in event.table} <= {row.index for row in before.table}
 
 
 def replays(event: e.ViolationFound) -> list[str]:
@@ -63,18 +78,26 @@ def replays(event: e.ViolationFound) -> list[str]:
     return [line for line in (event.replay_case, event.replay_seed) if line]
 
 
-def observed(event: e.ViolationFound) -> str:
-    """A violation of a promise that is not claimed, in one line."""
-    return f"observed, not claimed: {heading(event)}: {event.sentence}"
+def observations(tally: Tally) -> list[str]:
+    """The section of broken promises that are not claimed: what, how often, one example and how to see it again."""
+    lines = []
+    for key, event in tally.first.items():
+        if not event.claimed:
+            lines.append(f"  {heading(event)} ({_times(tally.found[key])})")
+            lines += [f"    {text}" for text in (event.sentence, *replays(event)[:1])]
+    return ["observed, not claimed (fails nothing):", *lines] if lines else []
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def repeats(tally: Tally) -> list[str]:
-    """A line for every finding that came more than once."""
+    """A line for every claimed finding that came more than once."""
     return [
         f"{obligation} {anomaly}: {count - 1} more {'time' if count == 2 else 'times'}"
-        f"{'' if claimed else ' (observed, not claimed)'}"
         for (obligation, anomaly, claimed), count in tally.found.items()
-        if count > 1
+        if count > 1 and claimed
     ]
 
 
@@ -109,7 +132,7 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
 def replayed(event: e.Replayed) -> list[tuple[str, str]]:
     """Labelled lines of a replay's answer; the first is the answer itself."""
     rows = [
-        (event.answer, _ANSWERS[event.answer]),
+        (_CALLED.get(event.answer, event.answer), _ANSWERS[event.answer]),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
         ("got", event.got),

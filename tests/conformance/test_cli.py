@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -119,7 +120,7 @@ def test_doctor_fails_with_the_worst_of_its_checks(engine: Callable[..., FakeEng
 # ---- lists and explanations
 
 
-@pytest.mark.parametrize("words", ["DUR-1", "dur-1", "ack-before-commit", "disk-full", "130"])
+@pytest.mark.parametrize("words", ["DUR-1", "dur-1", "Durable", "ack-before-commit", "disk-full", "130"])
 def test_explain_tells_in_words(registries: None, words: str, capsys: Any, snapshot: Any) -> None:
     """An obligation, a mutant, an error code and an exit code each have their page."""
     assert cli.main(["explain", words]) == 0
@@ -142,13 +143,29 @@ def test_explain_alone_lists_what_can_be_explained(registries: None, capsys: Any
     assert all(heading in out for heading in ("obligations\n", "error codes\n", "exit codes\n"))
 
 
-def test_list_takes_the_kinds_asked_for(registries: None, capsys: Any) -> None:
-    """A kind named is listed alone."""
-    assert cli.main(["list", "--obligations", "--mutants"]) == 0
+@pytest.mark.parametrize("words", ["--obligations --mutants", "obligations mutants", "mutants --obligations"])
+def test_list_takes_the_kinds_asked_for(registries: None, words: str, capsys: Any) -> None:
+    """Kinds named, as words or as options, are listed and no other."""
+    assert cli.main(["list", *words.split()]) == 0
     out = capsys.readouterr().out
     assert "DUR-1  An acknowledged task" in out
     assert "ack-before-commit  Answers before the commit. · must break DUR-1" in out
     assert "scenarios" not in out
+
+
+def test_list_alone_shows_the_groups_and_their_sizes(registries: None, capsys: Any) -> None:
+    """Hundreds of lines come only to who asks for them."""
+    assert cli.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "  obligations  1: the promises" in out
+    assert "  adapters  2: " in out
+    assert len(out.splitlines()) == 5
+
+
+def test_list_names_the_nearest_group(registries: None, capsys: Any) -> None:
+    """A group that there is not is wrong usage, with the one that was meant."""
+    assert cli.main(["list", "mutant"]) == 2
+    assert "did you mean mutants?" in capsys.readouterr().err
 
 
 def test_list_scenarios_has_stories_and_names(capsys: Any) -> None:
@@ -166,6 +183,29 @@ def test_a_saved_case_is_listed_and_handed_to_the_engine(engine: Callable[..., F
     fake = engine(lambda _emit, _stopping: e.Replayed("fixed", "seed/7", path.stem))
     assert cli.main(["replay", path.stem[:6]]) == 0
     assert fake.calls[0][1]["args"] == (Case.load(path),)
+
+
+def test_cases_lists_every_finding_newest_last(capsys: Any) -> None:
+    """A case is known by all that was found in its run, and the one found last is last."""
+    ids = []
+    for age, seed in enumerate((3, 2, 1)):
+        every = ["DUR-1 amnesia", "EFF-11 lost effect"]
+        expect = {"obligation": "DUR-1", "anomaly": "amnesia", "all": every}
+        path = Case("simulated", {"target": "reference"}, {"name": f"seed/{seed}"}, seed, expect=expect).save(
+            Path(".simkit/cases")
+        )
+        os.utime(path, (age, age))
+        ids.append(path.stem)
+    assert cli.main(["cases"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ids
+    assert all("DUR-1 amnesia, EFF-11 lost effect · " in line for line in lines)
+
+
+def test_no_cases_are_told(capsys: Any) -> None:
+    """An empty store says so, and where it looked."""
+    assert cli.main(["cases"]) == 0
+    assert capsys.readouterr().out == "no cases are saved in .simkit/cases\n"
 
 
 def test_cases_lists_the_readable_and_tells_the_rest(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

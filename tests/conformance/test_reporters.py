@@ -126,7 +126,7 @@ def test_colour_carries_nothing_alone() -> None:
 
 
 def test_progress_is_a_line_every_ten_seconds_off_terminals() -> None:
-    """A log gets a line every ten seconds, installations tell every step."""
+    """A log gets a line every ten seconds and the time left, and the first word of an installation at once."""
     now = [0.0]
     out = io.StringIO()
     lines = Lines(out, clock=lambda: now[0])
@@ -134,8 +134,14 @@ def test_progress_is_a_line_every_ten_seconds_off_terminals() -> None:
     for second in range(25):
         now[0] = float(second)
         lines.show(e.Progress(second, 25, "chain"))
-    lines.show(e.Installing("pip"))
-    assert out.getvalue() == "[   10 s] 10/25 runs · chain\n[   20 s] 20/25 runs · chain\n[   24 s] pip\n"
+    for word in ("pip", "collecting", "installed"):
+        lines.show(e.Installing(word))
+    now[0] = 34.0
+    lines.show(e.Installing("compiling"))
+    assert out.getvalue() == (
+        "[   10 s] 10/25 runs · chain · about 15 s left\n[   20 s] 20/25 runs · chain · about 5 s left\n"
+        "[   24 s] pip\n[   34 s] compiling\n"
+    )
 
 
 def test_progress_is_live_on_a_terminal_and_makes_room() -> None:
@@ -202,9 +208,66 @@ def test_the_table_keeps_evidence_and_counts_what_it_leaves_out() -> None:
 
 
 def test_the_table_shows_no_idle_polls() -> None:
-    """Statuses that prove nothing are left out even when there is room."""
-    assert not [row for row in spacetime.rows(history(), VIOLATION.evidence, limit=99) if "status" in row.text]
+    """Statuses that prove nothing are left out even when there is room; the gap says what they told."""
+    rows = spacetime.rows(history(), VIOLATION.evidence, limit=99)
+    assert not [row for row in rows if "status" in row.text and row.index is not None]
+    assert "… 16 more events (status: running × 8)" in [row.text for row in rows]
     assert [row for row in spacetime.rows(history(), (10,), limit=99) if "status" in row.text]
+
+
+def test_a_whole_run_folds_what_repeats_itself() -> None:
+    """Every event has its row, but for like answers to one question, which share one that counts them."""
+    table = spacetime.whole(history())
+    (polls,) = [row for row in table if "status" in row.text]
+    assert polls.text == "status: running × 8"
+    asked = [event for event in history().events if isinstance(event, h.Asked) and event.verb == "status"]
+    assert len(table) == len(history().events) - 2 * len(asked) + 1
+
+
+def test_a_status_that_changes_is_a_row_of_its_own() -> None:
+    """Only what repeats the row before it is folded."""
+    told: list[h.Event] = []
+    for ask, state in enumerate(("running", "running", "waiting", "running")):
+        told += [h.Asked(ask, ask, "status", "r", 1), h.Answered(ask, ask, "ok", status=h.Status(state))]  # type: ignore[arg-type]
+    table = spacetime.whole(attrs.evolve(history(), events=tuple(told)))
+    assert [row.text for row in table] == ["status: running × 2", "status: waiting", "status: running"]
+
+
+def test_an_answer_that_never_came_is_a_row() -> None:
+    """A question that nobody answered is shown, since the worker may have died over it."""
+    told = (h.Asked(0, 1, "status", "r", 1), h.Died(1, 1, "worker", "killed"))
+    table = spacetime.whole(attrs.evolve(history(), events=told))
+    assert [row.text for row in table] == ["asks status", "killed"]
+
+
+def test_a_long_key_shows_its_head() -> None:
+    """A key is recognised by its beginning."""
+    told = (h.Received(0, 1, "ledger", "r", "buy", 1, key="run-1:buy:" + "x" * 60),)
+    (row,) = spacetime.whole(attrs.evolve(history(), events=told))
+    assert "key run-1:buy:xxxxxxxxxxxxxx…" in row.text
+
+
+@pytest.mark.parametrize("kind", ["pretty", "plain"])
+def test_findings_of_one_run_show_its_table_once(kind: reporters.Format) -> None:
+    """The second block says whose run it is, and repeats no table; a finding of another run has its own."""
+    second = violation(obligation="EFF-1", anomaly="twice")
+    other = violation(obligation="EFF-2", anomaly="thrice", case_id="ba9876543210")
+    out, _ = reported(kind, (violation(), second, other))
+    assert out.count("(same run as DUR-3 recomputed above)") == 1
+    assert out.count("kill@buy#1.received struck") == 3
+    assert len(re.findall(r"fault: kill@buy#1\.", out.replace("\n", " "))) == 2
+
+
+@pytest.mark.parametrize("kind", ["pretty", "plain"])
+def test_what_is_not_claimed_is_one_short_section(kind: reporters.Format) -> None:
+    """Under the table, once for each kind, with how often it was seen and one way to see it again."""
+    unclaimed = violation(obligation="EFF-1", anomaly="twice", claimed=False)
+    end = e.CampaignEnded({}, 1, 1, ExitCode.PASSED)
+    out, _ = reported(kind, (e.CampaignBegan("toy", "run", "simulated"), unclaimed, unclaimed, *verdicts(), end))
+    assert out.count("observed, not claimed") == 1
+    assert "EFF-1 accepted result is reused · twice (2 times)" in out
+    assert out.index("obligation") < out.index("observed, not claimed")
+    assert "FAIL" not in out
 
 
 def test_more_proof_than_rows_is_all_shown() -> None:
