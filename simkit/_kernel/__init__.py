@@ -7,7 +7,7 @@ All private use of trio in this project lives in this folder.
 - `runner`: trio's Runner with the world outside taken away: no epoll, sockets, signals or threads
 - `sleeper`: `trio.sleep` served by one heap entry
 - `kernel`: what both loops share: spawning, killing without unwinding, pausing, ending, telling a deadlock
-- `loop`: the fast loop of our own
+- `loop`: the fast loop of our own; `shortcuts`: two of trio's context managers without a generator each
 - `fallback`: trio's own loop, fed one task a tick; slower, same traces, and the oracle of `loop`
 - `grave`: dead coroutines are freed without any of their code running
 - `fingerprint`: whether the installed trio is one that `loop` was written against

@@ -12,13 +12,19 @@ from outcome import Error, Outcome, Value
 from trio._core._run import CONTEXT_RUN_TB_FRAMES, GLOBAL_RUN_CONTEXT, Task
 from trio._core._traps import CancelShieldedCheckpoint, PermanentlyDetachCoroutineObject, WaitTaskRescheduled
 
+from simkit._kernel import shortcuts
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.runner import DONE
 from simkit._kernel.timers import BoundMetError
 
 
-def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:  # one hot function, on purpose
+def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Run until the last task has exited; raise when a bound is met or nothing can happen any more."""
+    with shortcuts.taken():
+        _drive(kernel, main, args)
+
+
+def _drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:  # one hot function, on purpose
     kernel.spawn_init(main, args)
     runner, timers, record, context = kernel.runner, kernel.timers, kernel.record, GLOBAL_RUN_CONTEXT
     runq = cast("list[Task]", runner.runq)
