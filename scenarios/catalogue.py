@@ -18,6 +18,8 @@ from scenarios.plan import Call, Par, Plan, Seq, Sleep, Wait
 
 Tier = Literal["smoke", "core", "full"]
 TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
+#: Seeds whose drawn scenarios belong to the full tier too.
+FULL_SEEDS = range(100)
 BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 
 _NAP_NS = 150_000_000
@@ -141,11 +143,12 @@ _SMOKE: Mapping[str, tuple[str, ...]] = {
 
 
 def interruptions_of(
-    plan: Plan, *, workers: bool = False, units: Sequence[str] = ("worker",)
+    plan: Plan, *, workers: bool = False, units: Sequence[str] = ("worker",), thorough: bool = False
 ) -> Iterator[Interruption]:
     """Every single interruption that fits `plan`, then the second crashes in recovery.
 
     `workers`: two may share one store. `units` beside the worker, such as a server, are killed at the same moments.
+    `thorough`: a second crash after the kill at every barrier, and of every unit, not only where an effect was just made.
     """
     yield from _at_calls(plan)
     yield from _at_asks(plan)
@@ -160,8 +163,17 @@ def interruptions_of(
         for call in plan.calls():
             yield Interruption("pause", Site("barrier", call.id, 1, "applied"), ns=_PAUSE_NS)
     for call in plan.calls():
-        again = Interruption("kill", Site("barrier", None, 1, "applied"))
-        yield Interruption("kill", Site("barrier", call.id, 1, "applied"), then=again)
+        yield _twice(Site("barrier", call.id, 1, "applied"))
+    if thorough:
+        for call in plan.calls():
+            yield _twice(Site("barrier", call.id, 1, "received"))
+            yield _twice(Site("barrier", call.id, 1, "replied"))
+            yield from (_twice(Site("barrier", call.id, 1, "applied", unit=unit)) for unit in units if unit != "worker")
+
+
+def _twice(site: Site) -> Interruption:
+    """A kill, and another of the same unit as soon as its recovery has made an effect."""
+    return Interruption("kill", site, then=Interruption("kill", Site("barrier", None, 1, "applied", unit=site.unit)))
 
 
 def _moments(plan: Plan) -> Iterator[Interruption]:
@@ -201,23 +213,29 @@ def _at_asks(plan: Plan) -> Iterator[Interruption]:
         yield Interruption("kill", Site("ack", wait.id, verb="signal"))
 
 
-def scenarios_of(name: str, *, workers: bool = False, units: Sequence[str] = ("worker",)) -> Iterator[Scenario]:
+def scenarios_of(
+    name: str, *, workers: bool = False, units: Sequence[str] = ("worker",), thorough: bool = False
+) -> Iterator[Scenario]:
     """The undisturbed run of story `name`, then one scenario for each interruption that fits."""
     plan = STORIES[name].plan
     yield Scenario(f"{name}/undisturbed", plan)
-    for interruption in interruptions_of(plan, workers=workers, units=units):
+    for interruption in interruptions_of(plan, workers=workers, units=units, thorough=thorough):
         yield Scenario(f"{name}/{interruption.label}", plan, (interruption,))
 
 
 def tier(
     which: Tier, supported: Collection[str], *, workers: bool = False, units: Sequence[str] = ("worker",)
 ) -> list[Scenario]:
-    """The scenarios of a tier for a target that supports these plan operations (others fall away)."""
+    """The scenarios of a tier for a target that supports these plan operations (others fall away).
+
+    `smoke` picks from `core`; `full` adds second crashes to it, and `FULL_SEEDS` drawn scenarios, which need a tape and are
+    for the caller to draw.
+    """
     return [
         scenario
         for name, story in STORIES.items()
         if story.plan.kinds() <= set(supported)
-        for scenario in scenarios_of(name, workers=workers, units=units)
+        for scenario in scenarios_of(name, workers=workers, units=units, thorough=which == "full")
         if which != "smoke" or _in_smoke(name, scenario)
     ]
 
@@ -232,28 +250,34 @@ def _in_smoke(story: str, scenario: Scenario) -> bool:
 
 
 def drawn(
-    choose: Choose, supported: Collection[str], seed: int, *, units: tuple[str, ...], simulated: bool
+    choose: Choose,
+    supported: Collection[str],
+    seed: int,
+    *,
+    units: tuple[str, ...],
+    simulated: bool,
+    workers: bool = True,
 ) -> Scenario:
     """The scenario of a seed, drawn from `choose`: a drawn plan, or one of the stories with one of its own interruptions
     (which meet promises that a drawn plan seldom comes near, such as a repeated signal), and drawn faults in either case.
     """
-    if choose("scenario.kind", 2) == 0 or not (families := _families(frozenset(supported), units)):
+    draw = functools.partial(draw_interruptions, choose, units=units, simulated=simulated, workers=workers)
+    if choose("scenario.kind", 2) == 0 or not (families := _families(frozenset(supported), units, workers)):
         plan = draw_plan(choose, supported)
-        return Scenario(f"seed/{seed}", plan, draw_interruptions(choose, plan, units=units, simulated=simulated))
+        return Scenario(f"seed/{seed}", plan, draw(plan))
     family = families[choose("scenario.family", len(families))]
     story, first = family[choose("scenario.interruption", len(family))]
     plan = STORIES[story].plan
-    more = draw_interruptions(choose, plan, units=units, simulated=simulated, count_max=1)
-    return Scenario(f"seed/{seed}", plan, (first, *more))
+    return Scenario(f"seed/{seed}", plan, (first, *draw(plan, count_max=1)))
 
 
 @functools.cache
-def _families(supported: frozenset[str], units: tuple[str, ...]) -> list[list[tuple[str, Interruption]]]:
+def _families(supported: frozenset[str], units: tuple[str, ...], workers: bool) -> list[list[tuple[str, Interruption]]]:
     """The stories' interruptions by action, place and unit, so that the rare kinds are drawn as often as the many kills."""
     families: dict[tuple[str, ...], list[tuple[str, Interruption]]] = {}
     for name, story in STORIES.items():
         if story.plan.kinds() <= supported:
-            for one in interruptions_of(story.plan, workers=True, units=units):
+            for one in interruptions_of(story.plan, workers=workers, units=units):
                 families.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
     return list(families.values())
 
@@ -264,5 +288,5 @@ def by_name(name: str, *, workers: bool = True, units: Sequence[str] = ("worker"
     if story not in STORIES:
         return None
     return next(
-        (scenario for scenario in scenarios_of(story, workers=workers, units=units) if scenario.name == name), None
+        (one for one in scenarios_of(story, workers=workers, units=units, thorough=True) if one.name == name), None
     )

@@ -115,21 +115,32 @@ _PAUSE_NS = (800_000_000, 100_000_000, 1_500_000_000)
 
 
 def draw_interruptions(
-    choose: Choose, plan: Plan, *, units: Sequence[str] = ("worker",), simulated: bool = False, count_max: int = 3
+    choose: Choose,
+    plan: Plan,
+    *,
+    units: Sequence[str] = ("worker",),
+    simulated: bool = False,
+    workers: bool = True,
+    count_max: int = 3,
 ) -> tuple[Interruption, ...]:
-    """Up to `count_max` independent interruptions of `plan`; each may be followed by a second crash in recovery."""
+    """Up to `count_max` independent interruptions of `plan`; each may be followed by a second crash in recovery.
+
+    `workers`: two may share one store, so that one may be paused and replaced.
+    """
     total = choose("faults.count", count_max + 1)
-    return tuple(_draw_one(choose, plan, f"fault{n}", units, simulated) for n in range(total))
+    return tuple(_draw_one(choose, plan, f"fault{n}", units, simulated, workers) for n in range(total))
 
 
-def _draw_one(choose: Choose, plan: Plan, label: str, units: Sequence[str], simulated: bool) -> Interruption:
+def _draw_one(
+    choose: Choose, plan: Plan, label: str, units: Sequence[str], simulated: bool, workers: bool
+) -> Interruption:
     unit = units[choose(f"{label}.unit", len(units))]
     families = ("barrier", "ask", "waiting", "time", "end") + (("boundary",) if simulated else ())
     weights = (0, 0, 0, 0, 1, 2, 3, 4) + ((5, 5, 5, 5) if simulated else ())
     family = families[weights[choose(f"{label}.family", len(weights))]]
     match family:
         case "barrier":
-            first = _at_barrier(choose, plan, label, unit, simulated)
+            first = _at_barrier(choose, plan, label, unit, simulated, workers)
         case "ask":
             first = _at_ask(choose, plan, label, unit, simulated)
         case "waiting" if plan.waits() or plan.sleeps():
@@ -153,9 +164,9 @@ def _draw_one(choose: Choose, plan: Plan, label: str, units: Sequence[str], simu
     return first
 
 
-def _at_barrier(choose: Choose, plan: Plan, label: str, unit: str, simulated: bool) -> Interruption:
+def _at_barrier(choose: Choose, plan: Plan, label: str, unit: str, simulated: bool, workers: bool) -> Interruption:
     call = _one(choose, f"{label}.call", [call.id for call in plan.calls()] or ["none"])
-    action = _one(choose, f"{label}.action", _BARRIER_ACTIONS)
+    action = _one(choose, f"{label}.action", [one for one in _BARRIER_ACTIONS if workers or one != "pause"])
     barrier = _one(choose, f"{label}.barrier", _BARRIERS)
     site = Site("barrier", call, 1 + choose(f"{label}.nth", 2), barrier, unit=unit)
     if action == "kill":

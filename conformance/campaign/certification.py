@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance import targets
 from conformance.campaign import proof, real
-from conformance.campaign.docket import Docket
+from conformance.campaign.docket import Docket, origin_of
 from conformance.certificate import (
     Certificate,
     Claim,
@@ -21,7 +21,6 @@ from conformance.certificate import (
     environment,
 )
 from conformance.events import CampaignBegan, Installing
-from conformance.failure import Origin
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import CURRENT, REQUIREMENT_SETS
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from conformance.install import Installed
     from conformance.store import Store
     from conformance.targets import Target
+    from scenarios.interruption import Scenario
     from scenarios.rules import Tally
     from scenarios.verdict import Verdict
 
@@ -52,20 +52,24 @@ def certify(
 ) -> Certificate:
     """Run a tier against a target and judge it. Raises `SimkitError` when it cannot be installed, started or asked."""
     parsed = targets.parse(target, config)
-    manifest = parsed.manifest
-    killable = tuple(name for name, unit in manifest.units.items() if unit.killable)
-    scenarios = catalogue.tier(
-        tier, manifest.operations.supported, workers=manifest.limits.lease_ms > 0, units=killable
-    )
+    scenarios = _scenarios(parsed, tier)
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     installed = real.environment_of(parsed, emit)
-    docket = Docket(parsed, Origin(target, "process", "", configuration=config), store, emit)
-    real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket, jobs, emit, stopping)
+    docket = Docket(parsed, origin_of(parsed, "process"), store, emit)
+    real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping)
     verdicts = docket.verdicts(proven.uncaught())
     complete = docket.runs == len(scenarios) and proven.whole
     return _certificate(parsed, tier, installed, proven, docket, verdicts, complete=complete)
+
+
+def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
+    named = catalogue.tier(
+        tier, target.manifest.operations.supported, workers=real.shares(target), units=real.killable(target)
+    )
+    seeds = catalogue.FULL_SEEDS if tier == "full" else ()
+    return [*named, *(real.drawn(target, seed) for seed in seeds)]
 
 
 def _certificate(

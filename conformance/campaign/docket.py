@@ -21,7 +21,7 @@ from simkit.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.events import Emit
+    from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.verdict import Outcome, Verdict, Violation
@@ -54,6 +54,14 @@ def claimed_ids(target: Target) -> frozenset[str]:
     """The obligations a target's manifest claims; a claimed profile stands for all its obligations."""
     claims = target.claims
     return frozenset(one.id for one in OBLIGATIONS.values() if one.id in claims or one.profile in claims)
+
+
+def origin_of(
+    target: Target, world: World, scenario: str = "", *, mutant: str | None = None, boundaries: bool = False
+) -> Origin:
+    """Where a run of this target comes from; a configuration that is taken anyway needs no mention."""
+    chosen = None if target.configuration == target.manifest.harness.configuration else target.configuration
+    return Origin(target.text, world, scenario, configuration=chosen, mutant=mutant, boundaries=boundaries)
 
 
 class Docket:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import trio
 
 from conformance import install
-from conformance.campaign.docket import Docket, Judged
+from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe
 from conformance.events import CampaignBegan, Installing, Progress, Summary
-from conformance.failure import Origin
 from conformance.subject import subject_of
 from conformance.worlds.process import process_world
 from scenarios import catalogue
@@ -54,40 +53,44 @@ def run_all(
     target: Target,
     python: str,
     scenarios: Sequence[tuple[int | None, Scenario]],
-    docket: Docket,
+    take: Callable[[Judged], None],
     jobs: int | None,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> None:
-    """Run and judge all scenarios, in about this order. The first one goes alone: when it cannot be judged, none can.
+    """Run and judge all scenarios, in about this order, and hand on each. More than a few that cannot be judged end it.
 
-    Raises `SimkitError` when the first run cannot be judged, or too many others.
+    The first one goes alone: when it cannot be judged, none can. Raises its problem as `SimkitError`.
     """
-    trio.run(_run_all, target, python, scenarios, docket, jobs, emit, stopping)
+    trio.run(_run_all, target, python, scenarios, take, jobs, emit, stopping)
 
 
 async def _run_all(
     target: Target,
     python: str,
     scenarios: Sequence[tuple[int | None, Scenario]],
-    docket: Docket,
+    take: Callable[[Judged], None],
     jobs: int | None,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> None:
     upcoming = iter(scenarios)
     done = 0
+    troubles: list[Problem] = []
 
     async def work() -> None:
         nonlocal done
         for seed, scenario in upcoming:
-            if stopping() or len(docket.troubles) > TROUBLES_MAX:
+            if stopping() or len(troubles) > TROUBLES_MAX:
                 return
-            docket.add(await _judged(target, python, seed, scenario))
+            judged = await _judged(target, python, seed, scenario)
+            take(judged)
             done += 1
             emit(Progress(done, len(scenarios), scenario.name))
-            if docket.troubles and done == 1:
-                raise SimkitError(docket.troubles[0])
+            if judged.problem is not None:
+                troubles.append(judged.problem)
+            if troubles and done == 1:
+                raise SimkitError(troubles[0])
             if done == 1:
                 return  # the first one goes alone
 
@@ -130,15 +133,36 @@ def run_seeds(
         )
     emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
     installed = environment_of(target, emit)
-    units = tuple(name for name, unit in target.manifest.units.items() if unit.killable)
-    scenarios = [(seed, drawn(target, seed, units)) for seed in seeds]
-    origin = Origin(target.text, "process", "", configuration=target.configuration)
-    docket = Docket(target, origin, store, emit)
-    run_all(target, installed.python, scenarios, docket, jobs, emit, stopping)
+    scenarios = [(seed, drawn(target, seed)) for seed in seeds]
+    docket = Docket(target, origin_of(target, "process"), store, emit)
+    run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
     return summarise(docket.verdicts(), docket, stopped=stopping())
 
 
-def drawn(target: Target, seed: int, units: tuple[str, ...]) -> Scenario:
+def killable(target: Target) -> tuple[str, ...]:
+    return tuple(name for name, unit in target.manifest.units.items() if unit.killable)
+
+
+def shares(target: Target) -> bool:
+    """May two workers of this target stand on one store? Then one has a lease on what it does."""
+    return target.manifest.limits.lease_ms > 0
+
+
+def drawn(target: Target, seed: int) -> Scenario:
     """The scenario of a seed on real processes."""
-    choose = Tape.from_seed(seed).stream("scenario").choose
-    return catalogue.drawn(choose, target.manifest.operations.supported, seed, units=units, simulated=False)
+    return catalogue.drawn(
+        Tape.from_seed(seed).stream("scenario").choose,
+        target.manifest.operations.supported,
+        seed,
+        units=killable(target),
+        simulated=False,
+        workers=shares(target),
+    )
+
+
+def scenario_named(target: Target, name: str) -> Scenario | None:
+    """The scenario called `name`: one of the catalogue, or `seed/N` as the full tier draws it; None when it is neither."""
+    kind, _, seed = name.partition("/")
+    if kind == "seed" and seed.isdecimal():
+        return drawn(target, int(seed))
+    return catalogue.by_name(name)

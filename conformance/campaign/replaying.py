@@ -13,10 +13,9 @@ import attrs
 
 from conformance import targets
 from conformance.campaign import real
-from conformance.campaign.docket import Docket
+from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.judging import judge_simulated
 from conformance.events import CampaignBegan, Replayed
-from conformance.failure import Origin
 from conformance.simulate import scenario_from_json, simulate_again
 from scenarios import catalogue
 from simkit.errors import Problem, SimkitError
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.campaign.docket import Judged
-    from conformance.events import Emit, World
+    from conformance.events import Emit
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.interruption import Scenario
@@ -57,15 +56,15 @@ def replay_scenario(
 ) -> Replayed:
     """Do a named scenario again on real processes: reproduced when anything claimed is violated."""
     parsed = targets.parse(target, config)
-    found = catalogue.by_name(scenario)
+    found = real.scenario_named(parsed, scenario)
     if found is None:
         raise SimkitError(
             Problem(
                 "scenario-unknown",
                 f"there is no scenario {scenario!r}{_nearest_scenario(scenario)}",
                 "--scenario",
-                "a name such as chain/kill@buy#1.applied",
-                "`simkit list --scenarios` shows all of them; a seed's scenario is run again with `simkit run --seeds`",
+                "a name such as chain/kill@buy#1.applied, or seed/7",
+                "`simkit list --scenarios` shows all that have a name",
             )
         )
     if mutant is not None:
@@ -127,11 +126,17 @@ def _replay_real(
     wanted, seed = (None, None) if case is None else (_wanted(case), case.seed)
     emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     installed = real.environment_of(target, emit)
-    docket = _Listening(target, _origin(target, scenario, "process"), case, store, emit)
-    real.run_all(target, installed.python, [(seed, scenario)] * TIMES, docket, None, emit, stopping)
-    shown = [kinds for one in docket.seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
+    docket = Docket(target, origin_of(target, "process", scenario.name), store, emit)
+    seen: list[Judged] = []
+
+    def take(judged: Judged) -> None:
+        seen.append(_as_itself(judged, case))
+        docket.add(seen[-1])
+
+    real.run_all(target, installed.python, [(seed, scenario)] * TIMES, take, None, emit, stopping)
+    shown = [kinds for one in seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
     again = [kinds for kinds in shown if wanted is None or wanted in kinds]
-    if not again and len(docket.seen) < TIMES and stopping():
+    if not again and len(seen) < TIMES and stopping():
         raise KeyboardInterrupt  # too few runs to say what it does now
     got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
     answer = "reproduced" if again else "different" if shown else "fixed"
@@ -142,23 +147,15 @@ def _replay_real(
         expected=wanted or "",
         got=got,
         times=len(again),
-        of=len(docket.seen),
+        of=len(seen),
     )
 
 
-class _Listening(Docket):
-    """A docket that keeps what it took in. A run that shows what `case` promises is that case, and makes no other."""
-
-    def __init__(self, target: Target, origin: Origin, case: Case | None, store: Store, emit: Emit) -> None:
-        super().__init__(target, origin, store, emit)
-        self._case = case
-        self.seen: list[Judged] = []
-
-    def add(self, judged: Judged) -> None:
-        if self._case is not None and _wanted(self._case) in _kinds(judged, None):
-            judged = attrs.evolve(judged, case=self._case)
-        self.seen.append(judged)
-        super().add(judged)
+def _as_itself(judged: Judged, case: Case | None) -> Judged:
+    """A run that shows what the case promises is that case, and makes no other."""
+    if case is not None and _wanted(case) in _kinds(judged, None):
+        return attrs.evolve(judged, case=case)
+    return judged
 
 
 def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
@@ -169,10 +166,6 @@ def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
         if only is None or id_ in only
         for one in finding.violations
     ]
-
-
-def _origin(target: Target, scenario: Scenario, world: World, mutant: str | None = None) -> Origin:
-    return Origin(target.text, world, scenario.name, configuration=target.configuration, mutant=mutant)
 
 
 # ---- simulation
@@ -203,9 +196,8 @@ def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> R
             recorded=error.expected,
             replayed=error.got,
         )
-    judged = judge_simulated(target, case.seed or 0, simulated, mutant)
-    docket = _Listening(target, _origin(target, simulated.scenario, "simulated", mutant), case, store, emit)
-    docket.add(judged)
+    judged = _as_itself(judge_simulated(target, case.seed or 0, simulated, mutant), case)
+    Docket(target, origin_of(target, "simulated", name, mutant=mutant), store, emit).add(judged)
     kinds = _kinds(judged, None)
     digest = simulated.outcome.digest
     if digest != case.digest:

@@ -14,10 +14,9 @@ import attrs
 
 from conformance import targets
 from conformance.campaign import parallel, real
-from conformance.campaign.docket import Docket, Judged
+from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_simulated
 from conformance.events import CampaignBegan, Progress, Summary
-from conformance.failure import Origin
 from conformance.mutants import find
 from conformance.simulate import can_be_simulated, draw, simulate
 from scenarios.interruption import Interruption, Site
@@ -75,7 +74,7 @@ def run(
     order = Order(target, config, mutant, kernel, boundaries)
     options = {"mutant": mutant, "kernel": kernel, "boundaries": boundaries}
     emit(CampaignBegan(parsed.title, "run", "simulated", None, options, len(seeds)))
-    origin = Origin(target, "simulated", "", configuration=config, mutant=mutant)
+    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries)
     docket = Docket(parsed, origin, store, emit)
     done = 0
     for batch in _judged(order, seeds, jobs, stopping):

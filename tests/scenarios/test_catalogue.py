@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from scenarios.catalogue import BARRIERS, STORIES, TIERS, by_name, interruptions_of, scenarios_of, tier
+from scenarios.catalogue import BARRIERS, STORIES, TIERS, by_name, drawn, interruptions_of, scenarios_of, tier
 from scenarios.generate import ALL_OPERATIONS
 
 
@@ -30,7 +32,7 @@ def test_every_call_is_killed_at_every_barrier(story: str) -> None:
 def test_tiers_grow_and_fall_back_to_what_is_supported() -> None:
     """A larger tier never does less; a plan with an unsupported operation falls away."""
     names = [{scenario.name for scenario in tier(which, ALL_OPERATIONS)} for which in TIERS]
-    assert names[0] < names[1] <= names[2]
+    assert names[0] < names[1] < names[2]
     sequential = tier("core", {"seq", "call"})
     assert sequential
     assert all(scenario.plan.kinds() <= {"seq", "call"} for scenario in sequential)
@@ -40,3 +42,36 @@ def test_an_unknown_name_leads_nowhere() -> None:
     """Neither an unknown story nor an unknown interruption is made up."""
     assert by_name("nowhere/undisturbed") is None
     assert by_name("tour/kill@nothing") is None
+
+
+def test_the_full_tier_crashes_every_recovery() -> None:
+    """Every kill at a barrier is followed by a second one, of the worker and of every other unit; each is found by its name."""
+    extra = {one.name for one in tier("full", ALL_OPERATIONS, units=("engine", "worker"))}
+    extra -= {one.name for one in tier("core", ALL_OPERATIONS, units=("engine", "worker"))}
+    assert len(extra) == 3 * sum(len(story.plan.calls()) for story in STORIES.values())
+    assert "chain/kill@buy#1.received+kill@*#1.applied" in extra
+    assert "chain/kill@buy#1.replied+kill@*#1.applied" in extra
+    assert "chain/kill@buy#1.applied(engine)+kill@*#1.applied(engine)" in extra
+    assert all((found := by_name(name)) is not None and found.name == name for name in extra)
+
+
+@pytest.mark.parametrize("supported", [ALL_OPERATIONS, frozenset({"seq", "call"})])
+def test_a_drawn_scenario_pauses_no_worker_that_is_alone(supported: frozenset[str]) -> None:
+    """Where two workers may not share a store, none is stopped and replaced; else some are."""
+
+    def actions(*, workers: bool) -> set[str]:
+        found: set[str] = set()
+        for seed in range(300):
+            choose = random.Random(seed)
+            scenario = drawn(
+                lambda _label, n, choose=choose: choose.randrange(n),  # type: ignore[misc]
+                supported,
+                seed,
+                units=("worker",),
+                simulated=False,
+                workers=workers,
+            )
+            found |= {one.action for one in scenario.interruptions}
+        return found
+
+    assert actions(workers=True) - actions(workers=False) == {"pause"}
