@@ -171,13 +171,15 @@ class Inode:
         self.pending = [change for change in self.pending if isinstance(change, Truncate)]
 
     def drop_cache(self) -> None:
-        """Read anew what is clean: what the disk really holds shows, under what is still dirty."""
+        """Read anew what is clean: what the disk really holds shows, under what is still dirty. The size stays."""
+        size = len(self.cache)
         self.cache = bytearray(self.durable)
         for change in self.pending:
             if isinstance(change, Truncate):
                 resize(self.cache, change.size)
             else:
                 put(self.cache, change.data, change.offset)
+        resize(self.cache, size)
 
     def lose_power(self, path: str, fate: Callable[[str, Change], Settled], count: Callable[[str], None]) -> None:
         """Settle every pending change. `count` is told each loss."""
