@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import attrs
 import cattrs
@@ -213,7 +213,7 @@ def parse(text: str, where: str) -> Certificate:
         raise SimkitError(
             Problem(
                 "certificate-malformed",
-                "; ".join(cattrs.transform_error(error, path="certificate")),
+                "; ".join(cattrs.transform_error(error, path="certificate", format_exception=_describe)),
                 where,
                 "the fields of conformance/schemas/certificate.schema.json",
                 _RETRY,
@@ -221,6 +221,12 @@ def parse(text: str, where: str) -> Certificate:
         ) from error
     _check_unchanged(data, footer, certificate, where)
     return certificate
+
+
+def _describe(error: BaseException, wanted: type | None) -> str:
+    if get_origin(wanted) is Literal:
+        return f"none of {', '.join(map(str, get_args(wanted)))}"
+    return cattrs.v.format_exception(error, wanted)
 
 
 def _parse_json(text: str, where: str) -> Any:

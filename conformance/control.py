@@ -19,7 +19,7 @@ import cattrs
 import trio
 from cattrs.errors import ForbiddenExtraKeysError
 
-from scenarios.history import Status
+from scenarios.history import State, Status
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import LineReader, LineTooLongError
 
@@ -223,8 +223,8 @@ class ControlChannel:
             question,
             "adapter-malformed-answer",
             f"answered with {what}: {line[:_SHOWN]!r}",
-            "an answer as docs/contract.md describes it",
-            "the helper `simkit_adapter.serve` writes answers of the right shape",
+            f"a state of {', '.join(get_args(State))}" if question.verb == "status" else "one of `ok` and `error`",
+            "docs/contract.md lists every field of every answer; the helper `simkit_adapter.serve` writes the right shape",
         )
 
     def _problem(self, question: _Question, code: str, what: str, expected: str, hint: str) -> Problem:
@@ -284,7 +284,9 @@ def _describe(error: BaseException, wanted: type | None) -> str:
         return f"none of {', '.join(get_args(wanted))}"
     if isinstance(error, TypeError):
         return str(error)
-    return f"not a valid {getattr(wanted, '__name__', wanted)}"
+    if "Mapping" in str(wanted):
+        return "expected an object whose values are text"
+    return f"not a valid {getattr(wanted, '__name__', 'value')}"
 
 
 def _moved(text: str) -> str:

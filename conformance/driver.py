@@ -29,6 +29,8 @@ from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import Outside
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.control import Answer
     from conformance.world import Subject, World
     from scenarios.interruption import Scenario
@@ -44,14 +46,24 @@ class Observation:
     unfired: tuple[str, ...]
 
 
-async def observe(world: World, subject: Subject, scenario: Scenario, run: str) -> Observation:
-    """Run `scenario` on the target in `world`. Raises `SimkitError` when kit or adapter broke the protocol."""
+async def observe(
+    world: World,
+    subject: Subject,
+    scenario: Scenario,
+    run: str,
+    *,
+    witness: Callable[[History], object] = bool,
+) -> Observation:
+    """Run `scenario` on the target in `world`. Raises `SimkitError` when kit or adapter broke the protocol; `witness` is
+    given what had been seen until then.
+    """
     driver = _Driver(world, subject, scenario, run)
     try:
         async with world.serving(driver.outside, driver.gate), trio.open_nursery() as nursery:
             await driver.drive(nursery)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
+        witness(driver.observation().history)
         raise the_problem(group) from group
     return driver.observation()
 

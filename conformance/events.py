@@ -104,8 +104,8 @@ class ViolationFound:
     """A forbidden observation with everything a failure block shows.
 
     `claimed` is False for a promise the target does not make: shown as observed, failing nothing. `why` is the fault
-    and the ordering that decide; `where` a file and line in the target, when known. The two replay lines are whole
-    shell lines.
+    and the ordering that decide; `where` a file and line in the target, when known; `kept` the folder with all that was
+    seen of the run. The two replay lines are whole shell lines.
     """
 
     obligation: str
@@ -121,6 +121,7 @@ class ViolationFound:
     why: str = ""
     where: str = ""
     claimed: bool = True
+    kept: str = ""
 
 
 @attrs.frozen

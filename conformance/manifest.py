@@ -177,6 +177,7 @@ def _structure(data: dict[str, Any], path: Path) -> Manifest:
         manifest = _CONVERTER.structure(data, Manifest)
     except cattrs.BaseValidationError as error:
         complaints = [_move_path(text) for text in cattrs.transform_error(error, "", _describe)]
+        complaints += _unknown_claims(data)
     else:
         complaints = list(_check(manifest))
         if not complaints:
@@ -311,6 +312,17 @@ def _check_braces(where: str, text: str, known: str) -> Iterator[str]:
     for name in re.findall(r"\{(\w*)\}", text):
         if name != known:
             yield f"{where}: nobody fills in {{{name}}}; expected {{{known}}}"
+
+
+def _unknown_claims(data: Mapping[str, Any]) -> Iterator[str]:
+    """Claims of nothing there is, in a file that has other mistakes too: all of them are told at once."""
+    tables = {"claims": data.get("claims")}
+    if isinstance(configurations := data.get("configurations"), Mapping):
+        for name, one in configurations.items():
+            tables[f"configurations.{name}.claims"] = one.get("claims") if isinstance(one, Mapping) else None
+    for where, claims in tables.items():
+        if isinstance(claims, Mapping):
+            yield from _check_claims(where, claims)
 
 
 def _check_claims(where: str, claims: Mapping[str, object]) -> Iterator[str]:

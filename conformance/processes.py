@@ -53,9 +53,10 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 class UnitProcess:
     """One process of a target, leader of its own group. Made by `Processes.start`."""
 
-    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path, origin: str) -> None:
+    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path, origin: str, by_hand: str) -> None:
         self.name = name
-        self.origin = origin  # command and folder, as someone would run it by hand
+        self.origin = origin  # command and folder
+        self.by_hand = by_hand  # a shell line that starts it without the kit
         self.pid = process.pid
         self.stderr = stderr
         self._process = process
@@ -166,7 +167,7 @@ class UnitProcess:
             what=f"{self.name} (process {self.pid}) {_ended(self.returncode)}; its last words:\n    {words}",
             where=self.origin,
             expected="a process that runs until the kit ends it",
-            hint="run that command by hand, with SIMKIT_STATE and SIMKIT_SERVICES in its environment",
+            hint=f"by hand: {self.by_hand}",
             exit_code=ExitCode.TARGET,
         )
 
@@ -325,7 +326,7 @@ class Processes:
                 )
         except (OSError, ValueError) as error:
             raise SimkitError(_cannot_start(name, command, cwd, str(error))) from error
-        unit = UnitProcess(name, process, token, stderr, _origin(command, cwd))
+        unit = UnitProcess(name, process, token, stderr, _origin(command, cwd), by_hand(command, cwd, env))
         self._units.append(unit)
         return unit
 
@@ -351,6 +352,13 @@ def _ended(returncode: int | None) -> str:
 
 def _origin(command: Sequence[str], cwd: Path) -> str:
     return f"`{shlex.join(command)[:_ORIGIN_MAX]}` in {cwd}"
+
+
+def by_hand(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+    """A shell line that starts a unit with the variables the kit gave it, on an empty state folder."""
+    given = {name: value for name, value in env.items() if name.startswith("SIMKIT_") or name == "PYTHONPATH"}
+    words = [f"{name}={'$(mktemp -d)' if name == 'SIMKIT_STATE' else shlex.quote(given[name])}" for name in given]
+    return " ".join([f"cd {shlex.quote(str(cwd))} &&", *words, shlex.join(command)])
 
 
 def _cut(line: str) -> str:

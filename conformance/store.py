@@ -1,6 +1,7 @@
 """The store, `.simkit/`: cases, certificates, run journals and crash reports of the kit itself.
 
     .simkit/cases/<id>.json · certificates/<subject>-<digest>.json · runs/<time>-<command>-<pid>.jsonl · bugs/<time>-<pid>.txt
+    .simkit/cases/<id>.run/ and runs/<time>-<run>-<pid>/: what was seen of a run, see `conformance.evidence`
 
 Files are written whole or not at all; a journal is append-only, one event a line, handed to the system line by line, so
 that neither Ctrl-C nor a crash of the kit loses what was judged. A disk that is full or refuses is a `SimkitError`.
@@ -13,6 +14,7 @@ import difflib
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -25,14 +27,19 @@ from conformance.files import telling, write_atomic
 from simkit.errors import Problem, SimkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from simkit.case import Case
 
 NAME = ".simkit"
 #: Journals kept; the oldest go when a new one begins.
 JOURNALS_MAX = 100
+#: Folders of runs kept beside cases, and as many of runs without one; the oldest go.
+RUNS_MAX = 50
 _SHOWN_MAX = 8  # candidates named in an error
+_LABEL_MAX = 60
+_SAME_NAME_MAX = 1000
+_UNSAFE = re.compile(r"[^A-Za-z0-9._#@+-]+")
 _ROOT_MARKS = ("pyproject.toml", ".git")
 
 
@@ -150,6 +157,28 @@ class Store:
         what = f"no case {wanted!r} among the {len(ids)} saved"
         return Problem("case-unknown", what, str(self.cases), "the id of a saved case, its beginning, or a path", hint)
 
+    # ---- runs
+
+    def keep_run(self, label: str, files: Mapping[str, bytes], case_id: str | None, emit: events.Emit) -> str:
+        """Keep what was seen of a run, beside its case if it has one. Returns the folder as seen from here, or "" when there
+        is nothing to keep or the store refuses it, which is told.
+        """
+        if not files:
+            return ""
+        name = f"{case_id}.run" if case_id else f"{_stamp(None)}-{_UNSAFE.sub('_', label)[:_LABEL_MAX]}-{os.getpid()}"
+        parent = self.cases if case_id else self.runs
+        try:
+            folder = _fresh_folder(parent / name)
+            for file, content in files.items():
+                with telling(folder / file):
+                    (folder / file).write_bytes(content)
+            _thin_out(parent)
+        except SimkitError as error:
+            emit(events.Trouble(error.problem))
+            return ""
+        here = Path.cwd()
+        return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
+
     # ---- certificates, journals, bugs
 
     def save_certificate(self, certificate: Certificate, out: Path | None = None) -> Path:
@@ -228,6 +257,26 @@ def _age(path: Path) -> tuple[int, str]:
         return path.stat().st_mtime_ns, path.name
     except OSError:  # gone meanwhile
         return 0, path.name
+
+
+def _fresh_folder(wanted: Path) -> Path:
+    """An empty folder: `wanted` itself for a case, else one with a number after its name where there is one already."""
+    with telling(wanted):
+        if wanted.suffix == ".run":
+            shutil.rmtree(wanted, ignore_errors=True)
+        folder = wanted
+        for number in range(2, _SAME_NAME_MAX):
+            if not folder.exists():
+                break
+            folder = wanted.with_name(f"{wanted.name}-{number}")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder.absolute()
+
+
+def _thin_out(parent: Path) -> None:
+    folders = sorted((one for one in parent.iterdir() if one.is_dir()), key=_age)
+    for old in folders[:-RUNS_MAX]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _stamp(now: dt.datetime | None) -> str:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ class Target:
     manifest: Manifest
     version: str
     configuration: str
+    path: Path | None = None  # the manifest, absolute, where it was named by a path: a case finds it from any folder
 
     @property
     def name(self) -> str:
@@ -82,6 +84,7 @@ class Target:
         harness, limits = self.manifest.harness, attrs.asdict(self.manifest.limits)
         return {
             "target": self.text,
+            **({} if self.path is None else {"path": str(self.path)}),
             "name": harness.name,
             "version": self.version,
             "configuration": self.configuration,
@@ -112,9 +115,9 @@ def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPT
         expected = f"-t {text.partition('==')[0]}"
         what = f"{folder.name} has no released versions to choose from"
         raise _usage("target-version", what, f"-t {text}", expected, "leave the version out")
-    return Target(
-        text, folder, manifest, version or manifest.harness.version, _configuration(manifest, configuration, path)
-    )
+    chosen = _configuration(manifest, configuration, path)
+    typed = path.absolute() if found is None else None
+    return Target(text, folder, manifest, version or manifest.harness.version, chosen, typed)
 
 
 def _shipped(text: str, adapters: Path) -> tuple[Path, str | None] | None:
@@ -150,13 +153,21 @@ def _configuration(manifest: Manifest, wanted: str | None, path: Path) -> str:
 def _not_found(text: str, name: str, adapters: Path) -> SimkitError:
     path = Path(text)
     where = path.absolute() if _looks_like_path(text) else f"-t {text}"
-    beside = path.parent.glob("*/adapter.toml") if _looks_like_path(text) else ()
-    near = [str(one) for one in sorted(beside)[:3]]
-    hint = (
-        f"manifests near there: {', '.join(near)}" if near else "`simkit list --adapters` shows those that come with it"
-    )
+    near = _near(path) if _looks_like_path(text) else []
+    hint = f"did you mean {' or '.join(near)}?" if near else "`simkit list adapters` shows those that come with it"
     what = f"there is no adapter {text!r}{nearest(name, shipped(adapters))}"
     return _usage("adapter-not-found", what, str(where), "the name of an adapter, or the path of an adapter.toml", hint)
+
+
+def _near(path: Path) -> list[str]:
+    """Manifests that somebody who typed `path` may have meant: in its folder, or in one with nearly that name."""
+    if (path.parent / FILE).is_file():
+        return [str(path.parent / FILE)]
+    folder = path.parent if path.suffix == ".toml" else path
+    if not folder.parent.is_dir() or not folder.name:
+        return []
+    names = [one.name for one in folder.parent.iterdir() if (one / FILE).is_file()]
+    return [str(folder.parent / name / FILE) for name in difflib.get_close_matches(folder.name, sorted(names), n=2)]
 
 
 def _unsupported(text: str) -> SimkitError:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from conformance.events import RunFinished, Trouble, VerdictReached, ViolationFound
+from conformance import evidence
+from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
+from conformance.reporters import spacetime
+from conformance.reporters.wording import run as run_name
 from scenarios.history import History
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import CURRENT, REQUIREMENT_SETS
@@ -33,7 +36,7 @@ _SHOWN_MAX = 3
 
 @attrs.frozen
 class Judged:
-    """One run with its findings. `history` and `case` come along only where something was violated."""
+    """One run with its findings. `case` comes along only where something was violated; `logs` from real processes."""
 
     scenario: str
     seed: int | None
@@ -44,10 +47,20 @@ class Judged:
     case: Case | None = None
     problem: Problem | None = None  # the run could not be judged
     unsettled: bool = False  # it had not ended when the kit stopped looking
+    logs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
 
     @property
     def violated(self) -> bool:
         return any(finding.violations for finding in self.findings.values())
+
+    @property
+    def slow(self) -> bool:
+        return any(finding.slow for finding in self.findings.values())
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether somebody will want to look at it."""
+        return self.violated or self.slow or self.unsettled or self.problem is not None
 
 
 def claimed_ids(target: Target) -> frozenset[str]:
@@ -67,7 +80,17 @@ def origin_of(
 class Docket:
     """Adds up one campaign against one target."""
 
-    def __init__(self, target: Target, origin: Origin, store: Store, emit: Emit) -> None:
+    def __init__(
+        self,
+        target: Target,
+        origin: Origin,
+        store: Store,
+        emit: Emit,
+        *,
+        show: bool = False,
+        again: Case | None = None,
+    ) -> None:
+        """`show`: tell every run whole, not only what it violates. `again`: all runs are of this case, and make no other."""
         self.claimed = claimed_ids(target)
         self.cases: list[str] = []
         self.runs = 0
@@ -80,6 +103,8 @@ class Docket:
         self._totals = {id_: Tally() for id_ in OBLIGATIONS}
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._troubles: list[Problem] = []
+        self._show, self._again = show, again
+        self._odd: Counter[str] = Counter()  # runs without a case of which something was kept, by what was odd
 
     @property
     def total(self) -> Mapping[str, Tally]:
@@ -89,24 +114,31 @@ class Docket:
     def troubles(self) -> Sequence[Problem]:
         return self._troubles
 
-    def add(self, judged: Judged) -> None:
-        """Take in one run and tell what it showed."""
+    def add(self, judged: Judged) -> Problem | None:
+        """Take in one run and tell what it showed. Returns why it could not be judged, as it was told."""
         self.runs += 1
+        problem = None
         self.unfired.update(judged.unfired)
+        if self._show and judged.history is not None:
+            self._emit(RunShown(judged.scenario, spacetime.whole(judged.history), judged.seed))
         if judged.problem is not None:
-            self._note(judged.problem)
+            problem = self._note(judged)
         if judged.unsettled and not judged.violated:
             self.unsettled.append(judged.scenario)
+        if (judged.unsettled or judged.slow) and not judged.violated:
+            self._note_slow(judged)
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
         fresh = self._is_fresh(judged)
         case_id = self._keep(judged) if fresh else None
+        seen_in = self._keep_seen(judged, case_id) if case_id else ""
         outcome = self._outcome(judged)
         self._emit(RunFinished(judged.scenario, outcome, judged.seed, judged.fired, case_id))
         for id_, finding in judged.findings.items():
             for violation in finding.violations:
-                self._tell(judged, id_, violation, case_id, whole=fresh)
+                self._tell(judged, id_, violation, case_id, seen_in, whole=fresh)
+        return problem
 
     def verdicts(self, uncaught: Mapping[str, Sequence[str]] | None = None) -> dict[str, Verdict]:
         """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation."""
@@ -142,12 +174,30 @@ class Docket:
         slow = any(finding.slow for id_, finding in judged.findings.items() if id_ in self.claimed)
         return "inconclusive" if slow or judged.unsettled else "pass"
 
-    def _note(self, problem: Problem) -> None:
-        """A run that could not be judged; the first problem of each kind is told."""
+    def _note(self, judged: Judged) -> Problem:
+        """A run that could not be judged; the first problem of each kind is told, with where the logs are."""
+        assert judged.problem is not None
+        problem = judged.problem
         fresh = all(one.code != problem.code for one in self._troubles)
+        if folder := self._keep_odd(judged, problem.code):
+            problem = attrs.evolve(problem, hint="; ".join(filter(None, (problem.hint, f"logs: {folder}"))))
         self._troubles.append(problem)
         if fresh:
             self._emit(Trouble(problem))
+        return problem
+
+    def _note_slow(self, judged: Judged) -> None:
+        """A run that took too long, or never ended: where to look."""
+        word = "never settled" if judged.unsettled else "was slow"
+        if folder := self._keep_odd(judged, word):
+            self._emit(Noted(f"{run_name(judged.scenario, judged.seed)} {word}; what was seen of it: {folder}"))
+
+    def _keep_odd(self, judged: Judged, kind: str) -> str:
+        """Keep what was seen of a run without a case, for the first few of a kind; the folder, or nothing."""
+        self._odd[kind] += 1
+        if self._odd[kind] > CASES_MAX:
+            return ""
+        return self._store.keep_run(judged.scenario, evidence.files(judged.history, judged.logs), None, self._emit)
 
     def _is_fresh(self, judged: Judged) -> bool:
         """Does the run show something that few told ones show? Counts it when it does."""
@@ -160,16 +210,27 @@ class Docket:
     def _keep(self, judged: Judged) -> str | None:
         """Save the run's case; None when the store refuses it, which is told."""
         assert judged.case is not None
+        if self._again is not None:
+            return self._again.id
         case_id = self._store.keep(judged.case, self._emit)
         if case_id is not None:
             self.cases.append(case_id)
         return case_id
 
-    def _tell(self, judged: Judged, id_: str, violation: Violation, case_id: str | None, *, whole: bool) -> None:
+    def _keep_seen(self, judged: Judged, case_id: str) -> str:
+        """Keep what was seen beside the case; the folder, or nothing."""
+        if self._again is not None:
+            return ""
+        return self._store.keep_run(judged.scenario, evidence.files(judged.history, judged.logs), case_id, self._emit)
+
+    def _tell(
+        self, judged: Judged, id_: str, violation: Violation, case_id: str | None, seen_in: str, *, whole: bool
+    ) -> None:
         origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=case_id)
         obligation, claimed = OBLIGATIONS[id_], id_ in self.claimed
         if whole and judged.history is not None:
-            self._emit(describe(judged.history, violation, id_, obligation.name, origin, claimed=claimed))
+            found = describe(judged.history, violation, id_, obligation.name, origin, claimed=claimed)
+            self._emit(attrs.evolve(found, kept=seen_in))
             return
         self._emit(
             ViolationFound(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from conformance.campaign.docket import Judged
 from conformance.simulate import scenario_to_json
 from scenarios.history import Closed
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
     from scenarios.verdict import Finding
 
 
-def judge_simulated(target: Target, seed: int, simulated: Simulated, mutant: str | None) -> Judged:
-    """Judge a simulated run."""
+def judge_simulated(
+    target: Target, seed: int, simulated: Simulated, mutant: str | None, *, whole: bool = False
+) -> Judged:
+    """Judge a simulated run; its history comes along where there is something to see in it, or with `whole` always."""
     outcome = simulated.outcome
     findings = judge_all(simulated.observation.history)
     expect = expectation(findings)
@@ -37,7 +41,8 @@ def judge_simulated(target: Target, seed: int, simulated: Simulated, mutant: str
             expect=expect,
             digest=outcome.digest,
         )
-    return _judged(simulated.scenario, seed, findings, simulated.observation, case)
+    judged = _judged(simulated.scenario, seed, findings, simulated.observation, case)
+    return judged if whole or judged.is_notable else attrs.evolve(judged, history=None)
 
 
 def judge_real(target: Target, scenario: Scenario, seen: Observation, seed: int | None) -> Judged:
@@ -71,6 +76,5 @@ def expectation(findings: Mapping[str, Finding]) -> dict[str, Any] | None:
 def _judged(
     scenario: Scenario, seed: int | None, findings: Mapping[str, Finding], seen: Observation, case: Case | None
 ) -> Judged:
-    history = seen.history if case is not None else None
     unsettled = any(isinstance(event, Closed) and event.reason == "bound" for event in seen.history.events[-1:])
-    return Judged(scenario.name, seed, findings, seen.fired, seen.unfired, history, case, unsettled=unsettled)
+    return Judged(scenario.name, seed, findings, seen.fired, seen.unfired, seen.history, case, unsettled=unsettled)

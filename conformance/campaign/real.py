@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import trio
 
-from conformance import install
+from conformance import evidence, install
 from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.install import Installed
     from conformance.store import Store
     from conformance.targets import Target
+    from scenarios.history import History
     from scenarios.interruption import Scenario
 
 RUN = "run-1"
@@ -40,11 +44,17 @@ def environment_of(target: Target, emit: Emit) -> Installed:
     return install.ensure(target, lambda text: emit(Installing(text)))
 
 
-async def observe_real(target: Target, python: str, scenario: Scenario) -> Observation:
-    """One run of one scenario on real processes. Raises `SimkitError` when it cannot be judged."""
-    async with process_world(target, python) as world:
-        seen = await observe(world, subject_of(target.manifest), scenario, RUN)
+async def observe_real(
+    target: Target, python: str, scenario: Scenario, folder: Path, witness: Callable[[History], object] = bool
+) -> Observation:
+    """One run of one scenario on real processes, with its files in the empty `folder`.
+
+    Raises `SimkitError` when it cannot be judged; `witness` is given what had been seen until then.
+    """
+    async with process_world(target, python, folder) as world:
+        seen = await observe(world, subject_of(target.manifest), scenario, RUN, witness=witness)
         if world.problems:
+            witness(seen.history)
             raise SimkitError(world.problems[0])
         return seen
 
@@ -53,7 +63,7 @@ def run_all(
     target: Target,
     python: str,
     scenarios: Sequence[tuple[int | None, Scenario]],
-    take: Callable[[Judged], None],
+    take: Callable[[Judged], Problem | None],
     jobs: int | None,
     emit: Emit,
     stopping: Callable[[], bool],
@@ -69,7 +79,7 @@ async def _run_all(
     target: Target,
     python: str,
     scenarios: Sequence[tuple[int | None, Scenario]],
-    take: Callable[[Judged], None],
+    take: Callable[[Judged], Problem | None],
     jobs: int | None,
     emit: Emit,
     stopping: Callable[[], bool],
@@ -84,11 +94,11 @@ async def _run_all(
             if stopping() or len(troubles) > TROUBLES_MAX:
                 return
             judged = await _judged(target, python, seed, scenario)
-            take(judged)
+            problem = take(judged)
             done += 1
             emit(Progress(done, len(scenarios), scenario.name))
-            if judged.problem is not None:
-                troubles.append(judged.problem)
+            if problem is not None:
+                troubles.append(problem)
             if troubles and done == 1:
                 raise SimkitError(troubles[0])
             if done == 1:
@@ -102,11 +112,16 @@ async def _run_all(
 
 
 async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
-    try:
-        seen = await observe_real(target, python, scenario)
-    except SimkitError as error:
-        return Judged(scenario.name, seed, {}, problem=error.problem)
-    return judge_real(target, scenario, seen, seed)
+    histories: list[History] = []
+    with tempfile.TemporaryDirectory(prefix="simkit-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        try:
+            seen = await observe_real(target, python, scenario, folder, histories.append)
+        except SimkitError as error:
+            history = histories[0] if histories else None
+            logs = evidence.logs(folder)
+            return Judged(scenario.name, seed, {}, history=history, problem=error.problem, logs=logs)
+        return attrs.evolve(judge_real(target, scenario, seen, seed), logs=evidence.logs(folder))
 
 
 def run_seeds(
@@ -117,6 +132,8 @@ def run_seeds(
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
+    *,
+    show: bool = False,
 ) -> Summary:
     """`run` on real processes: each seed's plan and interruptions are drawn as in simulation, without its disk."""
     from conformance.campaign.seeds import summarise
@@ -134,7 +151,7 @@ def run_seeds(
     emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
     installed = environment_of(target, emit)
     scenarios = [(seed, drawn(target, seed)) for seed in seeds]
-    docket = Docket(target, origin_of(target, "process"), store, emit)
+    docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
     run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
     return summarise(docket.verdicts(), docket, stopped=stopping())
 

@@ -7,15 +7,17 @@ repeats plan and interruptions a few times, compares obligation and anomaly, and
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
-from conformance import targets
+from conformance import invocation, targets
 from conformance.campaign import real
 from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.judging import judge_simulated
 from conformance.events import CampaignBegan, Replayed
+from conformance.manifest import FILE
 from conformance.simulate import scenario_from_json, simulate_again
 from scenarios import catalogue
 from simkit.errors import Problem, SimkitError
@@ -35,13 +37,23 @@ if TYPE_CHECKING:
 TIMES = 3
 
 
-def replay(case: Case, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> Replayed:
-    """Do a case again. Raises `SimkitError` when its target is not to be had here."""
-    target = _target_of(case)
+def replay(
+    case: Case,
+    *,
+    target: str | None = None,
+    config: str | None = None,
+    show: bool = False,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Replayed:
+    """Do a case again, of the target it names unless another is given. Raises `SimkitError` when that is not to be had."""
+    found = _target_of(case, target, config)
+    origin = origin_of(found, case.world, str(case.scenario.get("name", "")), mutant=_mutant_of(case))
+    docket = Docket(found, origin, store, emit, show=show, again=case)
     if case.world == "process":
-        scenario = scenario_from_json(case.scenario)
-        return _replay_real(target, scenario, case, store, emit, stopping)
-    return _replay_simulated(case, target, store, emit)
+        return _replay_real(found, scenario_from_json(case.scenario), case, docket, emit, stopping)
+    return _replay_simulated(case, found, docket, emit)
 
 
 def replay_scenario(
@@ -50,6 +62,7 @@ def replay_scenario(
     config: str | None,
     mutant: str | None,
     scenario: str,
+    show: bool = False,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
@@ -77,7 +90,8 @@ def replay_scenario(
                 "leave --mutant away, or replay a case that was found with it",
             )
         )
-    return _replay_real(parsed, found, None, store, emit, stopping)
+    docket = Docket(parsed, origin_of(parsed, "process", found.name), store, emit, show=show)
+    return _replay_real(parsed, found, None, docket, emit, stopping)
 
 
 def _nearest_scenario(name: str) -> str:
@@ -86,14 +100,38 @@ def _nearest_scenario(name: str) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _target_of(case: Case) -> Target:
-    text, mutant = case.target.get("target"), case.target.get("mutant")
+def _target_of(case: Case, given: str | None, config: str | None) -> Target:
+    """The target to run: the one given, else the manifest where it was found then, else what was typed then."""
+    text, path = case.target.get("target"), case.target.get("path")
     if not isinstance(text, str):
         raise _malformed(case, "the case does not say which target it is of", "target.target", "what was given to -t")
+    recorded = case.target.get("configuration")
+    chosen = config or (recorded if isinstance(recorded, str) else None)
+    if given is not None:
+        return targets.parse(given, chosen)
+    if isinstance(path, str) and Path(path).is_file():
+        return attrs.evolve(targets.parse(path, chosen), text=_as_seen_from_here(text, path))
+    try:
+        return targets.parse(text, chosen)
+    except SimkitError as error:
+        if not isinstance(path, str):
+            raise
+        hint = "say where it is now: " + invocation.line("replay", case.id, "-t", "PATH")
+        where = f"neither {path}, where the case was found, nor {text} from here"
+        raise SimkitError(attrs.evolve(error.problem, where=where, hint=hint)) from error
+
+
+def _as_seen_from_here(text: str, path: str) -> str:
+    """What to type after -t in this folder: what was typed then when it leads to the same manifest, else its whole path."""
+    manifest = Path(text) / FILE if Path(text).is_dir() else Path(text)
+    return text if manifest.exists() and manifest.samefile(path) else path
+
+
+def _mutant_of(case: Case) -> str | None:
+    mutant = case.target.get("mutant")
     if not isinstance(mutant, str | None):
         raise _malformed(case, f"its mutant is {mutant!r}", "target.mutant", "the name of a mutant, or null")
-    configuration = case.target.get("configuration")
-    return targets.parse(text, configuration if isinstance(configuration, str) else None)
+    return mutant
 
 
 def _wanted(case: Case) -> str:
@@ -119,19 +157,18 @@ def _replay_real(
     target: Target,
     scenario: Scenario,
     case: Case | None,
-    store: Store,
+    docket: Docket,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
     wanted, seed = (None, None) if case is None else (_wanted(case), case.seed)
     emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     installed = real.environment_of(target, emit)
-    docket = Docket(target, origin_of(target, "process", scenario.name), store, emit)
     seen: list[Judged] = []
 
-    def take(judged: Judged) -> None:
+    def take(judged: Judged) -> Problem | None:
         seen.append(_as_itself(judged, case))
-        docket.add(seen[-1])
+        return docket.add(seen[-1])
 
     real.run_all(target, installed.python, [(seed, scenario)] * TIMES, take, None, emit, stopping)
     shown = [kinds for one in seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
@@ -139,7 +176,7 @@ def _replay_real(
     if not again and len(seen) < TIMES and stopping():
         raise KeyboardInterrupt  # too few runs to say what it does now
     got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
-    answer = "reproduced" if again else "different" if shown else "fixed"
+    answer = "reproduced" if again else "different" if shown else "clean" if case is None else "fixed"
     return Replayed(
         answer,  # type: ignore[arg-type]
         scenario.name,
@@ -171,11 +208,11 @@ def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
 # ---- simulation
 
 
-def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> Replayed:
+def _replay_simulated(case: Case, target: Target, docket: Docket, emit: Emit) -> Replayed:
     name = str(case.scenario.get("name", ""))
     emit(CampaignBegan(target.title, "replay", "simulated", None, {"case": case.id}, 1))
     wanted = _wanted(case)
-    mutant = case.target.get("mutant")
+    mutant = _mutant_of(case)
     try:
         simulated = simulate_again(
             target,
@@ -196,8 +233,8 @@ def _replay_simulated(case: Case, target: Target, store: Store, emit: Emit) -> R
             recorded=error.expected,
             replayed=error.got,
         )
-    judged = _as_itself(judge_simulated(target, case.seed or 0, simulated, mutant), case)
-    Docket(target, origin_of(target, "simulated", name, mutant=mutant), store, emit).add(judged)
+    judged = _as_itself(judge_simulated(target, case.seed or 0, simulated, mutant, whole=True), case)
+    docket.add(judged)
     kinds = _kinds(judged, None)
     digest = simulated.outcome.digest
     if digest != case.digest:

@@ -50,6 +50,7 @@ class Order:
     mutant: str | None
     kernel: Kernel
     boundaries: bool
+    show: bool = False
 
 
 def run(
@@ -61,21 +62,22 @@ def run(
     boundaries: bool,
     kernel: Kernel,
     jobs: int | None,
+    show: bool = False,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Summary:
-    """Run and judge every seed. Raises `SimkitError` for what cannot be asked of this target."""
+    """Run and judge every seed; `show` tells each whole. Raises `SimkitError` for what cannot be asked of this target."""
     parsed = targets.parse(target, config)
     if not can_be_simulated(parsed):
-        return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping)
+        return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
     if mutant is not None:
         _check_mutant(parsed, mutant)
-    order = Order(target, config, mutant, kernel, boundaries)
+    order = Order(target, config, mutant, kernel, boundaries, show)
     options = {"mutant": mutant, "kernel": kernel, "boundaries": boundaries}
     emit(CampaignBegan(parsed.title, "run", "simulated", None, options, len(seeds)))
     origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries)
-    docket = Docket(parsed, origin, store, emit)
+    docket = Docket(parsed, origin, store, emit, show=show)
     done = 0
     for batch in _judged(order, seeds, jobs, stopping):
         for judged in batch:
@@ -150,7 +152,7 @@ def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:
     except SimkitError as error:
         yield Judged(_name(target, seed), seed, {}, problem=error.problem)
         return
-    yield judge_simulated(target, seed, probe, order.mutant)
+    yield judge_simulated(target, seed, probe, order.mutant, whole=order.show)
     if not order.boundaries:
         return
     for point in crash_points(probe.outcome, most=BOUNDARIES_MAX):
@@ -160,7 +162,7 @@ def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:
         except SimkitError as error:
             yield Judged(f"{_name(target, seed)}+{crash.label}", seed, {}, problem=error.problem)
             continue
-        yield judge_simulated(target, seed, crashed, order.mutant)
+        yield judge_simulated(target, seed, crashed, order.mutant, whole=order.show)
 
 
 def _name(target: Target, seed: int) -> str:

@@ -18,7 +18,7 @@ from conformance import reporters
 from conformance.certificate import Certificate, judgement
 from conformance.cli import engine, explain, listing, streams, usage
 from conformance.cli.session import Done, Session, conduct
-from conformance.reporters import Format
+from conformance.reporters import Format, wording
 from conformance.store import Store
 from simkit.errors import ExitCode, Problem, SimkitError, worst
 
@@ -41,6 +41,7 @@ Target = Annotated[str | None, Parameter(name=["--target", "-t"], help="What to 
 Config = Annotated[str | None, Parameter(name="--config", help="Configuration of the adapter, e.g. exit.")]
 Mutant = Annotated[str | None, Parameter(name="--mutant", help="Break the reference runtime in this one way.")]
 Jobs = Annotated[int | None, Parameter(name="--jobs", help="How many runs at a time; as many as fit when not given.")]
+Show = Annotated[bool, Parameter(name="--show", negative=(), help="Print everything that happened, run by run.")]
 ScenarioName = Annotated[str | None, Parameter(name="--scenario", help="A scenario by name, e.g. chain/undisturbed.")]
 
 
@@ -104,13 +105,14 @@ def run(
     ] = False,
     kernel: Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")] = "fast",
     jobs: Jobs = None,
+    show: Show = False,
     common: Common = _PLAIN,
 ) -> int:
     """Run a target under simulated crashes, one seed after the other, and judge every run."""
 
     def body(session: Session) -> Done:
         session.stop.unit = "seed"
-        subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds), usage.jobs(jobs)
+        subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds, show=show), usage.jobs(jobs)
         summary = engine.load().run(
             subject,
             config=config,
@@ -119,6 +121,7 @@ def run(
             boundaries=boundaries,
             kernel=kernel,
             jobs=jobs_,
+            show=show,
             store=session.store,
             emit=session.emit,
             stopping=session.stop,
@@ -137,9 +140,12 @@ def replay(
     config: Config = None,
     mutant: Mutant = None,
     scenario: ScenarioName = None,
+    show: Show = False,
     common: Common = _PLAIN,
 ) -> int:
-    """Do a run again: a saved case, or a named scenario of a target. Says reproduced, fixed, different or diverged."""
+    """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target. Says reproduced, fixed,
+    different or diverged; of a scenario without violations that nothing was violated.
+    """
 
     def body(session: Session) -> Done:
         if (case is None) == (scenario is None):
@@ -147,8 +153,16 @@ def replay(
             hint = "`simkit cases` lists cases, `simkit list --scenarios` scenarios"
             raise SimkitError(Problem("replay-what", what, "command line", "a case, or -t and --scenario", hint))
         if case is not None:
-            found = session.store.load_case(case)
-            answer = engine.load().replay(found, store=session.store, emit=session.emit, stopping=session.stop)
+            usage.no_mutant_beside_a_case(mutant)
+            answer = engine.load().replay(
+                session.store.load_case(case),
+                target=target,
+                config=config,
+                show=show,
+                store=session.store,
+                emit=session.emit,
+                stopping=session.stop,
+            )
         else:
             subject = usage.target(None, target)
             answer = engine.load().replay_scenario(
@@ -156,12 +170,13 @@ def replay(
                 config=config,
                 mutant=mutant,
                 scenario=cast("str", scenario),
+                show=show,
                 store=session.store,
                 emit=session.emit,
                 stopping=session.stop,
             )
         session.emit(answer)
-        return _REPLAY_CODES[answer.answer], answer.answer
+        return _REPLAY_CODES[answer.answer], wording.answer(answer)
 
     return _conduct("replay", common, body)
 
@@ -170,6 +185,7 @@ _REPLAY_CODES = {
     "reproduced": ExitCode.VIOLATION,
     "different": ExitCode.VIOLATION,
     "fixed": ExitCode.PASSED,
+    "clean": ExitCode.PASSED,
     "diverged": ExitCode.DIVERGED,
 }
 

@@ -46,12 +46,23 @@ class Engine(Protocol):
         boundaries: bool,
         kernel: str,
         jobs: int | None,
+        show: bool,
         store: Store,
         emit: Emit,
         stopping: Callable[[], bool],
     ) -> Summary: ...
 
-    def replay(self, case: Case, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> Replayed: ...
+    def replay(
+        self,
+        case: Case,
+        *,
+        target: str | None,
+        config: str | None,
+        show: bool,
+        store: Store,
+        emit: Emit,
+        stopping: Callable[[], bool],
+    ) -> Replayed: ...
 
     def replay_scenario(
         self,
@@ -60,6 +71,7 @@ class Engine(Protocol):
         config: str | None,
         mutant: str | None,
         scenario: str,
+        show: bool,
         store: Store,
         emit: Emit,
         stopping: Callable[[], bool],

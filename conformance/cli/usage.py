@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 #: One command runs no more seeds than this.
 SEEDS_MAX = 10_000_000
 JOBS_MAX = 256
+#: Runs that one command shows whole.
+SHOWN_MAX = 10
 #: Seeds are 64-bit.
 _SEED_END = 1 << 64
 
 
-def seeds(text: str) -> Sequence[int]:
-    """Read `7`, `0-999`, `1,5,9` or a mixture: seeds in ascending order, none twice. Raises SimkitError."""
+def seeds(text: str, *, show: bool = False) -> Sequence[int]:
+    """Read `7`, `0-999`, `1,5,9` or a mixture: seeds in ascending order, none twice; few when shown. Raises SimkitError."""
     ranges = sorted((_seed_range(part.strip(), text) for part in text.split(",")), key=lambda one: one.start)
     count = sum(map(len, ranges))
     if count > SEEDS_MAX:
         _refuse_seeds(text, f"{count:,} seeds are more than one command runs ({SEEDS_MAX:,})")
+    if show and count > SHOWN_MAX:
+        _refuse_seeds(text, f"{count:,} runs are more than anybody reads whole; --show takes up to {SHOWN_MAX} seeds")
     if len(ranges) == 1:
         return ranges[0]
     return sorted({seed for one in ranges for seed in one})
@@ -113,6 +117,13 @@ def jobs(given: int | None) -> int | None:
         hint = "leave it out to run as many as fit"
         raise SimkitError(Problem("jobs-range", f"{given} jobs", f"--jobs {given}", f"1 to {JOBS_MAX}", hint))
     return given
+
+
+def no_mutant_beside_a_case(mutant: str | None) -> None:
+    """A case knows its mutant. Raises SimkitError when one is given all the same."""
+    if mutant is not None:
+        what, hint = "a case is replayed with the mutant it was found with, or without one", "leave --mutant away"
+        raise SimkitError(Problem("mutant-target", what, f"--mutant {mutant}", "a case alone", hint))
 
 
 def program(argv: Sequence[str]) -> str:

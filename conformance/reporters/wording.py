@@ -63,6 +63,7 @@ def facts(event: e.ViolationFound, before: e.ViolationFound | None = None) -> li
         ("why", event.why),
         ("where", event.where),
         ("run", run(event.scenario, event.seed) + same),
+        ("kept", event.kept),
         ("explain", invocation.line("explain", event.obligation)),
     ]
     return [(label, text) for label, text in rows if text]
@@ -129,14 +130,19 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
     return rows if event.mutants_total else [row for row in rows if row[0] != "mutants"]
 
 
+def answer(event: e.Replayed) -> str:
+    """What a replay found, in a word or two."""
+    return _CALLED.get(event.answer, event.answer)
+
+
 def replayed(event: e.Replayed) -> list[tuple[str, str]]:
     """Labelled lines of a replay's answer; the first is the answer itself."""
     rows = [
-        (_CALLED.get(event.answer, event.answer), _ANSWERS[event.answer]),
+        (answer(event), _ANSWERS[event.answer]),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
         ("got", event.got),
-        ("how often", f"{event.times} of {event.of}" if event.of > 1 else ""),
+        ("how often", f"{event.times} of {event.of}" if event.of > 1 and event.answer != "clean" else ""),
         ("digest", _digests(event)),
     ]
     if event.at_event is not None:

@@ -1,6 +1,7 @@
 """The process world: units are real processes with their real storage; the hosted services are real HTTP on loopback.
 
-Every run has a folder of its own, with the state that outlives the units and a log of each incarnation's error output.
+Every run has a folder of its own, given by the caller, with the state that outlives the units, a log of each
+incarnation's error output, and `by-hand.txt`: how to start each of them without the kit.
 The port of the engine, where a target has one, is chosen once per run and stays the same over restarts.
 """
 
@@ -8,23 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shutil
 import socket
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
 from conformance.control import PROTOCOL, ControlChannel
+from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from conformance.targets import Target
     from simkit.services import Gate, Outside
@@ -102,6 +102,8 @@ class ProcessWorld:
             stderr=self._folder / f"{unit}-{incarnation}.log",
             control=self._target.manifest.units[unit].control,
         )
+        with (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
+            notes.write(f"# {process.name}\n{process.by_hand}\n")
         real = RealUnit(unit, incarnation, process)
         if self._target.manifest.units[unit].control:
             real.control = ControlChannel(
@@ -138,14 +140,10 @@ class ProcessWorld:
 
 
 @contextlib.asynccontextmanager
-async def process_world(target: Target, python: str) -> AsyncIterator[ProcessWorld]:
-    """A world for one run; every process and file of it is gone when the block is left."""
-    folder = Path(tempfile.mkdtemp(prefix="simkit-"))
-    try:
-        async with Processes() as processes:
-            yield ProcessWorld(target, python, folder, processes)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+async def process_world(target: Target, python: str, folder: Path) -> AsyncIterator[ProcessWorld]:
+    """A world for one run, with its files in the empty `folder`; every process is gone when the block is left."""
+    async with Processes() as processes:
+        yield ProcessWorld(target, python, folder, processes)
 
 
 def _free_port() -> int:

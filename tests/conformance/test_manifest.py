@@ -82,6 +82,16 @@ def test_a_good_manifest_is_read(tmp_path: Path) -> None:
     assert (declared.early_signal, declared.timer_grain_ns, declared.shows_operations) == ("refused", 3_000_000, True)
 
 
+def test_claims_of_nothing_are_told_with_the_other_mistakes(tmp_path: Path) -> None:
+    """Mistakes of every kind come at once, so that a manifest is mended in one go."""
+    text = change(GOOD, ("DUR-1 = { statement", "DURR-1 = { statement"), ('version = "1.2.0"', "version = 1"))
+    told = refuse(write(tmp_path, text.replace("DUR-1 = false", "Durabel = false")))
+    assert "3 mistakes" in told
+    assert "harness.version: expected str" in told
+    assert "claims: 'DURR-1' is neither an obligation nor a profile" in told
+    assert "configurations.fast.claims: 'Durabel'" in told
+
+
 def test_claims_of_a_configuration_override_those_of_the_file(tmp_path: Path) -> None:
     """A configuration adds claims of its own and withdraws some of the file's."""
     manifest = load(write(tmp_path, GOOD))

@@ -32,6 +32,29 @@ def test_the_nearest_store_above_is_found(tmp_path: Path) -> None:
     assert Store.find(start=tmp_path / "a" / "b").root == tmp_path / ".simkit"
 
 
+def test_runs_that_are_kept_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest folders go, a case's own is made anew, and cases stay."""
+    monkeypatch.setattr(s, "RUNS_MAX", 3)
+    told: list[e.Event] = []
+    store.save_case(FakeCase("0123"))
+    for number in range(6):
+        assert store.keep_run("a/b c", {"table.txt": b"x"}, None, told.append)
+        assert store.keep_run("a/b c", {f"{number}.txt": b"x"}, f"{number % 4}", told.append)
+    assert len([one for one in store.runs.iterdir() if one.is_dir()]) == 3
+    assert [one.name for one in sorted(store.cases.glob("*.run/*"))] == ["4.txt", "5.txt", "3.txt"]
+    assert [one.name for one in store.cases.glob("*.json")] == ["0123.json"]
+    assert not told
+
+
+def test_a_run_that_cannot_be_kept_is_told(store: Store) -> None:
+    """A store that refuses costs the folder, and ends nothing."""
+    store.root.mkdir()
+    store.runs.touch()
+    told: list[e.Event] = []
+    assert store.keep_run("seed/1", {"table.txt": b"x"}, None, told.append) == ""
+    assert isinstance(told[0], e.Trouble)
+
+
 def test_a_new_store_goes_to_the_project_root(tmp_path: Path) -> None:
     """Without a store yet, it will be at the root of the project around."""
     (tmp_path / "pyproject.toml").touch()

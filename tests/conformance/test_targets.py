@@ -105,8 +105,22 @@ def test_what_is_no_target(adapters: Path, text: str, told: str) -> None:
 
 
 def test_manifests_near_a_wrong_path_are_named(adapters: Path) -> None:
-    """Who mistypes a path is shown the manifests beside it."""
-    assert str(adapters / "mine" / "adapter.toml") in refuse(str(adapters / "adapter.toml"), adapters)
+    """Who mistypes a path is shown the manifest it comes near to, and no other that happens to be around."""
+    assert f"did you mean {adapters / 'mine' / 'adapter.toml'}?" in refuse(
+        str(adapters / "mime" / "adapter.toml"), adapters
+    )
+    assert f"did you mean {adapters / 'mine' / 'adapter.toml'}?" in refuse(
+        str(adapters / "mine" / "adopter.toml"), adapters
+    )
+    assert str(adapters / "mine") not in refuse(str(adapters / "nowhere.toml"), adapters)
+
+
+def test_a_target_named_by_a_path_remembers_it_whole(adapters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case of it can be replayed from another folder; a shipped adapter needs no path."""
+    monkeypatch.chdir(adapters)
+    target = parse("mine/adapter.toml", adapters=adapters / "none")
+    assert target.describe()["path"] == str(adapters / "mine" / "adapter.toml")
+    assert "path" not in parse("mine", adapters=adapters).describe()
 
 
 def test_an_unknown_configuration(adapters: Path) -> None:
