@@ -4,11 +4,13 @@ The map, from the caller's side:
 
 - `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Limits`, `Outcome`
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
+- `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
 - `explore`: a crash at every boundary; `copies`: what no fault may damage entirely
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
+- `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed
 - `guard`: what is not deterministic is virtual or refused
 - `case`: a run as a JSON file that replays; `errors`: what users meet
 
@@ -22,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simkit._kernel.deadlock import DeadlockError as DeadlockError
+    from simkit._kernel.stepping import step as step
+    from simkit._kernel.stepping import touch as touch
     from simkit._kernel.timers import Timer as Timer
     from simkit.case import Case as Case
     from simkit.errors import Problem as Problem
@@ -68,6 +72,18 @@ if TYPE_CHECKING:
     from simkit.process import (
         current_process as current_process,
     )
+    from simkit.searching import (
+        Found as Found,
+    )
+    from simkit.searching import (
+        NotFound as NotFound,
+    )
+    from simkit.searching import (
+        replay as replay,
+    )
+    from simkit.searching import (
+        search as search,
+    )
     from simkit.shrinking import Retrial as Retrial
     from simkit.shrinking import shrink as shrink
     from simkit.strategy import (
@@ -103,6 +119,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "DeadlockError": "simkit._kernel.deadlock",
     "Timer": "simkit._kernel.timers",
+    "step": "simkit._kernel.stepping",
+    "touch": "simkit._kernel.stepping",
     "Case": "simkit.case",
     "Problem": "simkit.errors",
     "SimkitError": "simkit.errors",
@@ -124,6 +142,10 @@ _HOMES = {
     "current_process": "simkit.process",
     "Retrial": "simkit.shrinking",
     "shrink": "simkit.shrinking",
+    "Found": "simkit.searching",
+    "NotFound": "simkit.searching",
+    "replay": "simkit.searching",
+    "search": "simkit.searching",
     "Fifo": "simkit.strategy",
     "RandomWalk": "simkit.strategy",
     "ReplayDivergedError": "simkit.strategy",

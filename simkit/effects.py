@@ -15,6 +15,7 @@ import attrs
 Kind = Literal["read", "write", "update", "acquire", "release", "local", "spin"]
 _READS = ("read", "update", "acquire")
 _WRITES = ("write", "update", "acquire", "release")
+_COMPETES = ("read", "write", "update", "acquire")
 _KINDS = (*_READS, *_WRITES, "local", "spin")
 _INTERNED_MAX = 65_536
 
@@ -29,6 +30,8 @@ class Effect:
     reads: bool = attrs.field(init=False)
     #: Whether others depend on it.
     writes: bool = attrs.field(init=False)
+    #: Whether it may lose a race: a release cannot, who comes next is decided by the acquisitions.
+    competes: bool = attrs.field(init=False)
 
     @reads.default
     def _reads(self) -> bool:
@@ -37,6 +40,10 @@ class Effect:
     @writes.default
     def _writes(self) -> bool:
         return self.kind in _WRITES
+
+    @competes.default
+    def _competes(self) -> bool:
+        return self.kind in _COMPETES
 
 
 Footprint = tuple[Effect, ...]
@@ -56,13 +63,10 @@ def dependent(one: Footprint, other: Footprint) -> bool:
     """Whether the order of two steps with these footprints can matter."""
     if one is EVERYTHING or other is EVERYTHING:
         return True
-    return any(
-        mine.resource == theirs.resource and (mine.writes or theirs.writes) and touches(mine) and touches(theirs)
-        for mine in one
-        for theirs in other
-    )
-
-
-def touches(effect: Effect) -> bool:
-    """Whether it is about anything that tasks share."""
-    return effect.reads or effect.writes
+    for mine in one:
+        for theirs in other:
+            if mine.resource == theirs.resource and (
+                (mine.writes and (theirs.reads or theirs.writes)) or (theirs.writes and mine.reads)
+            ):
+                return True
+    return False

@@ -54,6 +54,24 @@ class Strategy(Protocol):
         ...
 
 
+class StrategyError(SimkitError):
+    """A strategy raised instead of picking."""
+
+    @classmethod
+    def of(cls, strategy: Strategy, step: int, error: Exception) -> StrategyError:
+        """The error for what `strategy` raised at `step`."""
+        return cls(
+            Problem(
+                "strategy-failed",
+                f"the strategy {type(strategy).__qualname__} raised {type(error).__name__}: {error}",
+                f"step {step} of the schedule",
+                "the index of a runnable task",
+                "this is a fault of the strategy, not of the program; its traceback is the cause of this error",
+                ExitCode.INTERNAL,
+            )
+        )
+
+
 class Fifo:
     """First come, first served."""
 

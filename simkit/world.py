@@ -20,11 +20,12 @@ from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
+from simkit.errors import SimkitError
 from simkit.host import Host
 from simkit.points import PointCount, Points
 from simkit.points import installed as points_installed
 from simkit.process import Process
-from simkit.strategy import Segment, Strategy, TaskView, segments
+from simkit.strategy import Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
 from simkit.trace import Sink, Trace
 
@@ -172,7 +173,12 @@ class _Choice:
 
     def pick(self, runnable: list[Task], step: int) -> int:
         views = list(map(self._views.__getitem__, runnable[:]))
-        index = self._strategy.pick(views, step)
+        try:
+            index = self._strategy.pick(views, step)
+        except SimkitError:
+            raise
+        except Exception as error:
+            raise StrategyError.of(self._strategy, step, error) from error
         assert self.kernel is not None
         if self.kernel.pending:  # what was declared is being done
             self.kernel.pending.pop(views[index].number, None)

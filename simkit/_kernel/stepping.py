@@ -42,15 +42,13 @@ async def step(kind: Kind = "local", resource: str = "") -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
 
 
-def touch(resource: str, *, write: bool = False) -> None:
-    """Say that the step after the next await of whatever kind touches `resource`; several calls add up."""
-    kernel = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
-    kernel = getattr(kernel, "kernel", None)
+def touch(kind: Kind, resource: str) -> None:
+    """Say what the step after the next await, of whatever kind, will do; arguments as for `step`, several calls add up."""
+    kernel = getattr(getattr(GLOBAL_RUN_CONTEXT, "runner", None), "kernel", None)
     if kernel is None:
         return
     number = GLOBAL_RUN_CONTEXT.task._counter - kernel.base
-    more = footprint("write" if write else "read", resource)
-    kernel.pending[number] = kernel.pending.get(number, ()) + more
+    kernel.pending[number] = kernel.pending.get(number, ()) + footprint(kind, resource)
 
 
 @types.coroutine

@@ -1,0 +1,213 @@
+"""Search: run a program under one schedule after another until it fails, or there is nothing left, or enough.
+
+`search` returns `Found` or `NotFound`, both with counts and the curve of discovery. A failing run becomes a `Case`, and
+`replay` runs it again. What a run's failure is, `failing` decides: unless told otherwise, what main raised, or a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simkit.case import Case
+from simkit.discovery import Discovery, Point
+from simkit.errors import SimkitError
+from simkit.strategies import Exploration, RedundantError, named
+from simkit.strategy import ReplayDivergedError, Strategy, StrategyError
+from simkit.tape import Stream, Tape
+from simkit.world import KernelName, Limits, Outcome, World, run
+
+Program = Callable[[World], Awaitable[Any]]
+#: What is wrong with a run: an exception, or None.
+Failing = Callable[[Outcome[Any]], BaseException | None]
+_RUNS_MAX = 10_000
+#: Far above what a program that can be searched takes: a run that loops for ever should not hold up the others.
+_LIMITS = Limits(steps=100_000)
+_SEEDS = 1 << 64
+
+
+@attrs.frozen
+class Counts:
+    """What a search did."""
+
+    runs: int
+    steps: int
+    #: Runs that differ in their trace; at least, when there were too many to keep.
+    schedules: int
+    #: Runs that met a bound: neither passed nor failed.
+    inconclusive: int
+    #: Runs dropped half-way, as others cover the rest.
+    redundant: int
+    #: (runs, distinct schedules, chance that the next is new), at runs 1, 2, 4, … and the last.
+    curve: tuple[Point, ...]
+
+    @property
+    def chance_of_new(self) -> float:
+        """The chance that another run would show a schedule that was not seen: Good and Turing's estimate."""
+        return self.curve[-1].chance_of_new if self.curve else 1.0
+
+
+@attrs.frozen
+class Found:
+    """A failing run."""
+
+    strategy: str
+    counts: Counts
+    error: BaseException
+    case: Case
+    path: Path | None = None  # where the case was saved
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@attrs.frozen
+class NotFound:
+    """No run failed."""
+
+    strategy: str
+    counts: Counts
+    #: Whether the strategy has nothing left: then no schedule that it covers fails.
+    exhausted: bool
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def what_was_raised(outcome: Outcome[Any]) -> BaseException | None:
+    """A run fails when main raises, or the kernel finds a deadlock."""
+    return outcome.error
+
+
+def search(
+    program: Program,
+    strategy: Exploration | str = "portfolio",
+    *,
+    runs_max: int = _RUNS_MAX,
+    seed: int = 0,
+    failing: Failing = what_was_raised,
+    limits: Limits = _LIMITS,
+    kernel: KernelName = "fast",
+    guard: bool = True,
+    save: Path | None = None,
+    target: str = "",
+) -> Found | NotFound:
+    """Run `program(world)` under the schedules of `strategy` until one fails; the same arguments give the same search.
+
+    Args:
+        program: what to run; everything it shares must be made anew in each run.
+        strategy: an exploration or the name of one (`simkit.strategies.NAMES`).
+        runs_max: no more runs than this.
+        seed: where the schedules come from, and the tapes of the runs.
+        failing: gives what is wrong with a run; default: what main raised, or a deadlock.
+        limits: bounds of each run; a run that meets one is inconclusive.
+        kernel: which loop, as for `run`.
+        guard: as for `run`; a program that asks for no time and no chance is searched faster without.
+        save: folder for the case of the failing run.
+        target: what the case calls the program; default: its qualified name.
+
+    Raises: SimkitError when an exhaustive strategy meets a program that does not repeat itself, or for an unknown name.
+    """
+    exploration = named(strategy) if isinstance(strategy, str) else strategy
+    progress = _Progress(exploration, seed)
+    failure: _Failure | None = None
+    while failure is None and progress.runs < runs_max:
+        chosen = progress.begin()
+        if chosen is None:
+            break
+        world_seed = progress.world_seed
+        tape = Tape.from_seed(world_seed)
+        outcome = run(program, tape=tape, strategy=chosen, limits=limits, kernel=kernel, guard=guard)
+        if progress.end(outcome):
+            error = failing(outcome)
+            failure = None if error is None else _Failure(error, world_seed, outcome)
+    if failure is None:
+        return NotFound(exploration.name, progress.counts(), progress.exhausted)
+    case = failure.case(exploration.name, seed, target or _name(program))
+    path = None if save is None else case.save(save)
+    return Found(exploration.name, progress.counts(), failure.error, case, path)
+
+
+def replay(case: Case, program: Program, *, kernel: KernelName = "fast", guard: bool = True) -> Outcome[Any]:
+    """Run a case of `search` again: the same choices, the same schedule."""
+    return run(program, tape=case.tape(), strategy=case.strategy(), kernel=kernel, guard=guard)
+
+
+class _Progress:
+    """How far a search is."""
+
+    def __init__(self, exploration: Exploration, seed: int) -> None:
+        self.runs = 0
+        self.exhausted = False
+        self.world_seed = 0
+        self._exploration = exploration
+        self._seed = seed
+        self._chances = Tape.from_seed(seed)
+        self._discovery = Discovery()
+        self._steps = self._inconclusive = self._redundant = 0
+
+    def begin(self) -> Strategy | None:
+        """The strategy of the next run."""
+        number = 0 if self._exploration.same_world else self.runs
+        self.world_seed = (self._seed % _SEEDS) * _SEEDS + number
+        chosen = self._exploration.begin(Stream(self._chances, f"search {self.runs}"))
+        self.exhausted = chosen is None
+        return chosen
+
+    def end(self, outcome: Outcome[Any]) -> bool:
+        """Count the run; say whether it came to an end of its own. What the exploration itself finds wrong is raised."""
+        error = outcome.error
+        if isinstance(error, StrategyError | ReplayDivergedError):
+            raise error
+        if isinstance(error, SimkitError) and error.problem.code == "program-changed":
+            raise error
+        self.runs += 1
+        self._steps += outcome.steps
+        self._exploration.end(outcome)
+        if isinstance(error, RedundantError):
+            self._redundant += 1
+            return False
+        self._discovery.saw(outcome.digest)
+        self._inconclusive += outcome.bound is not None
+        return outcome.bound is None
+
+    def counts(self) -> Counts:
+        """What was done."""
+        return Counts(
+            runs=self.runs - self._redundant,
+            steps=self._steps,
+            schedules=self._discovery.distinct,
+            inconclusive=self._inconclusive,
+            redundant=self._redundant,
+            curve=self._discovery.curve(),
+        )
+
+
+@attrs.frozen
+class _Failure:
+    """A run that failed."""
+
+    error: BaseException
+    world_seed: int
+    outcome: Outcome[Any]
+
+    def case(self, strategy: str, search_seed: int, target: str) -> Case:
+        """As a case."""
+        return Case(
+            world="simulated",
+            target={"program": target},
+            scenario={},
+            seed=self.world_seed,
+            options={"strategy": strategy, "search_seed": search_seed},
+            departures=self.outcome.departures,
+            schedule=self.outcome.schedule,
+            expect={"obligation": "program", "anomaly": type(self.error).__name__},
+            digest=self.outcome.digest,
+        )
+
+
+def _name(program: Program) -> str:
+    return f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', type(program).__qualname__)}"
