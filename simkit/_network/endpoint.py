@@ -25,6 +25,7 @@ class Endpoint:
         "_credit",
         "_eof",
         "_error",
+        "_reported",
         "_wire",
         "closed",
         "connection",
@@ -58,6 +59,7 @@ class Endpoint:
         self._credit = 0
         self._eof = False
         self._error = 0
+        self._reported = False
 
     @property
     def over(self) -> bool:
@@ -77,7 +79,7 @@ class Endpoint:
         return bool(self._error or self.shut_write or self.out.space > 0)
 
     def read(self, size: int) -> bytes | None:
-        """Return up to `size` bytes, b"" at the end, None when there is nothing yet; raise after a reset."""
+        """Return up to `size` bytes, b"" at the end, None when there is nothing yet; raise once after a reset."""
         if self._buffer:
             data = bytes(self._buffer[:size])
             del self._buffer[:size]
@@ -86,14 +88,15 @@ class Endpoint:
         if self._eof:  # an end of stream once seen outlives a later reset, as on Linux
             return b""
         if self._error:
-            raise OSError(self._error, os.strerror(self._error))
+            self._report()
+            return b""
         return None
 
     def write(self, data: bytes | memoryview) -> int | None:
         """Send what the window takes and return how much; None when it is full; raise after a reset or half-close."""
         if self._error:
-            raise OSError(self._error, os.strerror(self._error))
-        if self.shut_write:
+            self._report()
+        if self._error or self.shut_write:
             raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))
         size = min(len(data), self.out.space)
         if size <= 0:
@@ -198,12 +201,18 @@ class Endpoint:
         """The peer reset the connection, or did not answer for too long."""
         if self._error:
             return
-        self._error = error
+        self._error = errno.EPIPE if self._eof else error
         self._wire.note("reset", self.connection, self.peer.place, self.place, 0)
         self.out.drop()
         self.reader.wake()
         self.writer.wake()
         self._done()
+
+    def _report(self) -> None:
+        """Raise what broke the connection, once: after that Linux says end of stream to readers and EPIPE to writers."""
+        if not self._reported:
+            self._reported = True
+            raise OSError(self._error, os.strerror(self._error))
 
     def _acknowledge(self, count: int) -> None:
         """Tell the sender of room, a quarter of the window at a time."""

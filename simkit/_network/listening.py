@@ -24,8 +24,8 @@ class Listener:
 
     @property
     def full(self) -> bool:
-        """Whether a new connection has to try again later."""
-        return len(self.queue) >= self._backlog
+        """Whether a new connection has to try again later: as on Linux, one more than the backlog may wait."""
+        return len(self.queue) > self._backlog
 
     def offer(self, end: Endpoint) -> None:
         """Queue a new connection."""

@@ -54,10 +54,21 @@ async def attempted(call: Callable[[], Awaitable[object]], seconds: float = 1) -
     """What an async call returned, what went wrong, or that it is still waiting."""
     with trio.move_on_after(seconds):
         try:
-            return repr(await call())
+            answer = await call()
+            return repr(bytes(answer) if isinstance(answer, bytearray) else answer)
         except (OSError, trio.BrokenResourceError) as error:
             return told(error)
     return "waits"
+
+
+def connecting(host: str, port: int) -> Callable[[], Awaitable[str]]:
+    """For `attempted`: connect and close."""
+
+    async def connect() -> str:
+        async with await trio.open_tcp_stream(host, port):
+            return "connected"
+
+    return connect
 
 
 # ---------------------------------------------------------------------------------------------------------------- files
@@ -211,7 +222,7 @@ def agree_on_files(program: FilesProgram, root: Path, prepare: Callable[[Disk], 
     simulated = simulate(main)
     with RealFiles(root) as files:
         real = trio.run(program, files)
-    assert real == simulated
+    assert real == simulated, f"real {real}, simulated {simulated}"
     return real
 
 
@@ -340,5 +351,5 @@ def agree(program: Program, folder: Path, prepare: Callable[[World], object] = l
 
     simulated = simulate(main)
     observed = trio.run(real)
-    assert observed == simulated
+    assert observed == simulated, f"real {observed}, simulated {simulated}"
     return observed
