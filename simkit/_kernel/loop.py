@@ -77,6 +77,7 @@ def _drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> N
             task._schedule_points += 1
             if trap is CancelShieldedCheckpoint:
                 task._next_send_fn, task._next_send = task.coro.send, DONE  # as reschedule
+                task.custom_sleep_data = None
                 runq.append(task)
             elif type(trap) is WaitTaskRescheduled:
                 task._cancel_points += 1

@@ -6,15 +6,15 @@ iterated, and those of the dead not at all; callbacks from `TrioToken.run_sync_s
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
+import logging
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import trio
-from outcome import Outcome
+from outcome import Error, Outcome
 from trio._core._entry_queue import EntryQueue
 from trio._core._instrumentation import Instruments
 from trio._core._ki import KIManager
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from simkit._kernel.kernel import Kernel
 
 AnyGenerator = AsyncGenerator[Any, Any]
+#: So long may tasks that outlive their nursery, by misnesting, take to end.
+_ORPHAN_STEPS_MAX = 10_000
+_UNHEARD = logging.getLogger("trio.async_generator_errors")  # where trio tells of them as well
 
 
 class _Done:
@@ -82,7 +85,15 @@ class SimRunner(Runner):
     async def init(self, async_fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """The root task: one nursery for the main task, processes and system tasks, then what is left to close."""
         async with open_nursery() as self.system_nursery:
-            self.main_task = self.spawn_impl(async_fn, args, self.system_nursery, "main")
+            try:
+                self.main_task = self.spawn_impl(async_fn, args, self.system_nursery, "main")
+            except BaseException as error:  # noqa: BLE001  # what is no async function is the caller's error, as it is
+                self.main_task_outcome = Error(error)
+                return
+        for _ in range(_ORPHAN_STEPS_MAX):  # whose nursery was closed over them: they are cancelled, and clean up now
+            if len(self.tasks) == 1:
+                break
+            await trio.lowlevel.cancel_shielded_checkpoint()
         await cast("SimAsyncGenerators", self.asyncgens).close_remaining()
 
 
@@ -167,6 +178,8 @@ class SimAsyncGenerators:
         self._kernel = kernel
         self._known: dict[int, tuple[weakref.ref[AnyGenerator], Owner | None]] = {}
         self._over = False
+        #: Abandoned when no task could be started for them any more.
+        self._late: list[AnyGenerator] = []
         self._previous: Any = None
         # Names that trio reads:
         self.alive: tuple[()] = ()
@@ -190,11 +203,19 @@ class SimAsyncGenerators:
     def _abandoned(self, agen: AnyGenerator) -> None:
         """Nobody refers to `agen` any more, and it has not finished."""
         _, owner = self._known.pop(id(agen), (None, None))
-        if not self._over and (owner is None or owner.alive):
+        if self._over or (owner is not None and not owner.alive):
+            return
+        nursery = self._kernel.runner.system_nursery
+        if nursery is None or nursery._closed:
+            self._late.append(agen)
+        else:
             self._kernel.call_soon(self._start_closing, agen, owner)
 
     def _start_closing(self, agen: AnyGenerator, owner: Owner | None) -> None:
-        if owner is None or owner.alive:
+        nursery = self._kernel.runner.system_nursery
+        if nursery is None or nursery._closed:
+            self._late.append(agen)
+        elif owner is None or owner.alive:
             self._kernel.spawn_system(_close, (agen,), "close async generator", owner)
 
     async def close_remaining(self) -> None:
@@ -202,7 +223,8 @@ class SimAsyncGenerators:
         while True:
             open_ = [(ref(), owner) for ref, owner in self._known.values()]
             self._known.clear()
-            left = [agen for agen, owner in open_ if agen is not None and owner is None]
+            left = [*self._late, *(agen for agen, owner in open_ if agen is not None and owner is None)]
+            self._late.clear()
             if not left:
                 return
             del open_
@@ -211,10 +233,14 @@ class SimAsyncGenerators:
 
 
 async def _close(agen: AnyGenerator) -> None:
-    """Close one async generator; waiting is cancelled at once, errors have nowhere to go."""
-    with trio.CancelScope(shield=True) as scope, contextlib.suppress(Exception):
+    """Close one async generator; waiting is cancelled at once, errors have nowhere to go but the log."""
+    name = getattr(agen, "__qualname__", "")
+    with trio.CancelScope(shield=True) as scope:
         scope.cancel()
-        await agen.aclose()
+        try:
+            await agen.aclose()
+        except Exception:  # noqa: BLE001  # as trio does
+            _UNHEARD.exception("Exception ignored during finalization of async generator %s", name)
 
 
 def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
