@@ -101,13 +101,11 @@ def _same(name: str, first: Sequence[str], second: Sequence[str]) -> Checked:
     if first == second:
         return Checked(name, True, f"{len(first)} seeds, same digests ({first[0][:12]}…)")
     seed = next((seed for seed, one, other in zip(SEEDS, first, second, strict=False) if one != other), SEEDS[0])
-    return Checked(
-        name,
-        False,
-        f"seed {seed} gives two digests" if second else "no digests came back",
-        "something is not deterministic: run the seed twice with a trace and compare the first differing event",
-        ExitCode.DIVERGED,
-    )
+    if not second:
+        hint = "run `simkit run -t reference --seeds 0` by itself: does it work?"
+        return Checked(name, False, "no digests came back", hint, ExitCode.INTERNAL)
+    hint = "something is not deterministic: run the seed twice with a trace and compare the first differing event"
+    return Checked(name, False, f"seed {seed} gives two digests", hint, ExitCode.DIVERGED)
 
 
 def digests(target: Target, kernel: Kernel) -> list[str]:
@@ -123,7 +121,10 @@ def print_digests(text: str, configuration: str) -> None:
 def _elsewhere(target: Target, hash_seed: str) -> list[str]:
     command = [sys.executable, "-c", _CHILD, target.text, target.configuration]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(  # noqa: S603 - our own interpreter and our own code
-        command, env=environment, capture_output=True, text=True, timeout=_CHILD_S, check=False
-    )
-    return list(json.loads(done.stdout)) if done.returncode == 0 else []
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and our own code
+            command, env=environment, capture_output=True, text=True, timeout=_CHILD_S, check=True
+        )
+        return list(json.loads(done.stdout))
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []  # told as no digests

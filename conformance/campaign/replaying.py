@@ -167,8 +167,8 @@ def _replay_real(
     seen: list[Judged] = []
 
     def take(judged: Judged) -> Problem | None:
-        seen.append(_as_itself(judged, case))
-        return docket.add(seen[-1])
+        seen.append(judged)
+        return docket.add(judged)
 
     real.run_all(target, installed.python, [(seed, scenario)] * TIMES, take, None, emit, stopping)
     shown = [kinds for one in seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
@@ -186,13 +186,6 @@ def _replay_real(
         times=len(again),
         of=len(seen),
     )
-
-
-def _as_itself(judged: Judged, case: Case | None) -> Judged:
-    """A run that shows what the case promises is that case, and makes no other."""
-    if case is not None and _wanted(case) in _kinds(judged, None):
-        return attrs.evolve(judged, case=case)
-    return judged
 
 
 def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
@@ -233,7 +226,7 @@ def _replay_simulated(case: Case, target: Target, docket: Docket, emit: Emit) ->
             recorded=error.expected,
             replayed=error.got,
         )
-    judged = _as_itself(judge_simulated(target, case.seed or 0, simulated, mutant, whole=True), case)
+    judged = judge_simulated(target, case.seed or 0, simulated, mutant, whole=True)
     docket.add(judged)
     kinds = _kinds(judged, None)
     digest = simulated.outcome.digest

@@ -1,18 +1,25 @@
-"""Replays: lines that lead back to the original, cases that move, runs shown whole, and what is kept of a run."""
+"""Replays: the four answers, lines that lead back to the original, cases that move, and what is shown and kept of a run."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
 from conformance import campaign
 from conformance import events as e
+from conformance.campaign import judging, real
+from conformance.simulate import scenario_to_json
 from conformance.store import Store
-from conformance.targets import ADAPTERS
+from conformance.targets import ADAPTERS, parse
+from scenarios import catalogue
 from scenarios.history import History
+from scenarios.interruption import Scenario
+from scenarios.verdict import Finding, Violation
 from simkit.case import Case
 from simkit.errors import SimkitError
 
@@ -171,3 +178,122 @@ def test_the_logs_of_a_run_that_could_not_be_judged_are_kept(tmp_path: Path, sto
     assert folder.parent == store.runs
     assert "no such engine" in (folder / "worker-1.log").read_text()
     assert "SIMKIT_STATE=$(mktemp -d)" in (folder / "by-hand.txt").read_text()
+
+
+# ---- answers
+
+
+@pytest.fixture
+def verdict(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let the judges find these violations and no others."""
+
+    def put(**violated: str) -> None:
+        findings = {
+            id_.replace("_", "-"): Finding(1, (Violation(anomaly, "So it was.", (1,)),))
+            for id_, anomaly in violated.items()
+        }
+        monkeypatch.setattr(judging, "judge_all", lambda _history: findings)
+
+    return put
+
+
+def test_the_same_run_without_its_violation_is_fixed(
+    store: Store, found: tuple[Case, list[e.Event]], verdict: Callable[..., None]
+) -> None:
+    """The digest is the case's: what changed is not the run but what it shows."""
+    verdict()
+    answer = campaign.replay(found[0], store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.digest, answer.got, answer.times) == ("fixed", found[0].digest, "", 0)
+    assert answer.expected == "DUR-1 amnesia"
+
+
+def test_the_same_run_with_another_violation_is_different(
+    store: Store, found: tuple[Case, list[e.Event]], verdict: Callable[..., None]
+) -> None:
+    """Also where only the anomaly is another."""
+    for violated in ({"EFF_1": "duplicate effect"}, {"DUR_1": "torn view"}):
+        verdict(**violated)
+        answer = campaign.replay(found[0], store=store, emit=lambda _: None, stopping=never)
+        ((id_, anomaly),) = violated.items()
+        assert (answer.answer, answer.got) == ("different", f"{id_.replace('_', '-')} {anomaly}")
+
+
+def test_a_run_that_takes_another_way_has_diverged(store: Store, found: tuple[Case, list[e.Event]]) -> None:
+    """Recorded and replayed stand side by side, with the number of the event where they part."""
+    first, *rest = found[0].schedule
+    case = attrs.evolve(found[0], schedule=((first[0] + 1_000, first[1]), *rest))
+    answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    assert answer.answer == "diverged"
+    assert answer.at_event is not None
+    assert answer.recorded != answer.replayed
+
+
+def test_a_run_with_another_digest_has_diverged(store: Store, found: tuple[Case, list[e.Event]]) -> None:
+    """However alike it ended: the same case gives the same digest, or it is not the same."""
+    case = attrs.evolve(found[0], digest="0" * 32)
+    answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.recorded_digest, answer.digest) == ("diverged", "0" * 32, found[0].digest)
+
+
+def real_case(target: str, obligation: str = "DUR-3", anomaly: str = "amnesia") -> Case:
+    scenario = catalogue.by_name("chain/kill@bill#1.replied")
+    assert scenario is not None
+    expect = {"obligation": obligation, "anomaly": anomaly}
+    return Case("process", {"target": target}, scenario_to_json(scenario), expect=expect)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "answer"),
+    [
+        (real_case("naive"), ("reproduced", 3)),
+        (real_case("naive", "DUR-9", "torn view"), ("different", 0)),
+        (real_case("reference"), ("fixed", 0)),
+    ],
+    ids=["reproduced", "different", "fixed"],
+)
+def test_a_case_of_real_processes_is_repeated(store: Store, case: Case, answer: tuple[str, int]) -> None:
+    """Three times; it says how often the obligation was violated by that anomaly, and what else was seen."""
+    replayed = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    assert (replayed.answer, replayed.times, replayed.of) == (*answer, 3)
+    assert ("DUR-3 amnesia" in replayed.got) == (case.target["target"] == "naive")
+    assert list(store.cases.glob("*.json")) == []
+
+
+def test_a_drawn_scenario_is_replayed_by_its_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The full tier draws it the same way; on real processes no simulated fault is in it."""
+    asked: list[Scenario] = []
+
+    def run_all(_target: object, _python: str, scenarios: list[tuple[int | None, Scenario]], *_: object) -> None:
+        asked.extend(scenario for _, scenario in scenarios)
+
+    monkeypatch.setattr(real, "run_all", run_all)
+    campaign.replay_scenario(
+        "naive",
+        config=None,
+        mutant=None,
+        scenario="seed/3",
+        store=store,
+        emit=lambda _: None,
+        stopping=never,
+    )
+    assert asked == [real.drawn(parse("naive"), 3)] * 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mutant", "code"),
+    [("chain/kil@buy#1.applied", None, "scenario-unknown"), ("chain/undisturbed", "no-key", "mutant-target")],
+)
+def test_a_scenario_that_is_not_to_be_had_is_told(store: Store, scenario: str, mutant: str | None, code: str) -> None:
+    """Before anything is installed or run."""
+    with pytest.raises(SimkitError) as caught:
+        campaign.replay_scenario(
+            "naive",
+            config=None,
+            mutant=mutant,
+            scenario=scenario,
+            store=store,
+            emit=lambda _: None,
+            stopping=never,
+        )
+    assert caught.value.problem.code == code
