@@ -11,6 +11,7 @@ import attrs
 from conformance import evidence
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
+from conformance.reach import ruled_out
 from conformance.reporters import spacetime
 from conformance.reporters.wording import run as run_name
 from scenarios.history import History
@@ -87,6 +88,7 @@ class Docket:
         store: Store,
         emit: Emit,
         *,
+        tier: str | None = None,
         show: bool = False,
         again: Case | None = None,
     ) -> None:
@@ -103,7 +105,7 @@ class Docket:
         self._totals = {id_: Tally() for id_ in OBLIGATIONS}
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._troubles: list[Problem] = []
-        self._show, self._again = show, again
+        self._manifest, self._tier, self._show, self._again = target.manifest, tier, show, again
         self._odd: Counter[str] = Counter()  # runs without a case of which something was kept, by what was odd
 
     @property
@@ -155,11 +157,19 @@ class Docket:
                 error=error,
                 uncaught=(uncaught or {}).get(id_, ()),
             )
+            if verdict.outcome == "inconclusive" and verdict.exercised < verdict.minimum:
+                verdict = attrs.evolve(verdict, reason=verdict.reason + self._missing(id_))
             if self.unsettled and verdict.outcome == "pass":
                 verdict = attrs.evolve(verdict, outcome="inconclusive", reason=self._never_settled())
             reached[id_] = verdict
             self._emit(VerdictReached(verdict, obligation.name, obligation.level, obligation.profile))
         return reached
+
+    def _missing(self, id_: str) -> str:
+        """What would put the obligation to the test, where the manifest or the tier rules it out."""
+        if why := ruled_out(id_, self._manifest):
+            return f"; not with this adapter.toml: {why}"
+        return "; a higher tier tries more" if self._tier in {"smoke", "core"} else ""
 
     def _never_settled(self) -> str:
         shown = ", ".join(self.unsettled[:_SHOWN_MAX])
