@@ -50,6 +50,7 @@ bench: setup
 	$(BIN)/simkit run -t reference --seeds $(SEEDS)
 
 docs: setup
+	$(BIN)/python docs/generate.py
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "build/docs/index.html"
 

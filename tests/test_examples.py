@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -155,3 +156,10 @@ def test_the_contract_page_has_every_field() -> None:
     fields = [f"| `{field.name}` | " for kind in (Status, OperationStatus) for field in attrs.fields(kind)]
     states = [f"`{state}`" for states in (State, OperationState) for state in get_args(states)]
     assert [text for text in (*limits, *fields, *states) if text not in page] == []
+
+
+@pytest.mark.repository
+def test_the_page_of_obligations_is_current() -> None:
+    """docs/obligations.md is what the registry says; `python docs/generate.py` writes it anew."""
+    generate = runpy.run_path(str(ROOT / "docs/generate.py"))
+    assert generate["page"]() == (ROOT / "docs/obligations.md").read_text(encoding="utf-8")
