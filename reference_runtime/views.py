@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from reference_runtime.model import Json, Refusal
 from reference_runtime.store import Store
@@ -39,7 +39,7 @@ def status(store: Store, task: str) -> Json:
     if not rows:
         return {"state": "unknown"}
     attempt, version, condition, outcome, reason, execution = rows[0][:6]
-    operations = [_Shown(*row[6:]) for row in rows if row[6] is not None]
+    operations = [_Shown(*cast("tuple[Any, ...]", row[6:])) for row in rows if row[6] is not None]
     state = _ENDS[str(outcome)] if outcome else "waiting" if condition == "waiting" else "running"
     return {
         "state": state,

@@ -61,7 +61,7 @@ def test_a_misdirected_write_shows_when_the_cache_is_gone() -> None:
 
 def test_a_misdirected_write_can_hit_another_file() -> None:
     """Over seeds, both the file itself and its neighbour are hit."""
-    hit = set()
+    hit: set[str] = set()
     for seed in range(30):
         disk = new_disk(seed)
         file = made(disk, "/f", b"o" * SECTOR_BYTES)
