@@ -46,7 +46,6 @@ class Network(Ether):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.connections: dict[int, Endpoint] = {}
         self._aliases: dict[str, str] = {}
         self._listeners: dict[tuple[str, int], Listener] = {}
         self._bound: dict[tuple[int, str, int], SimulatedSocket] = {}

@@ -139,7 +139,8 @@ def _localtime(guard: Active, seconds: float | None = None) -> time.struct_time:
     at = guard.now_ns() // _NS if seconds is None else int(seconds // 1)
     moment = _real_datetime.fromtimestamp(at, guard.zone())
     offset = moment.utcoffset() or datetime_module.timedelta()
-    return time.struct_time((*moment.timetuple(), moment.tzname(), int(offset.total_seconds())))
+    summer = int(bool(moment.dst()))  # a zone that knows nothing of summer time is not in it
+    return time.struct_time((*moment.timetuple()[:8], summer, moment.tzname(), int(offset.total_seconds())))
 
 
 def _mktime(guard: Active, moment: Any) -> float:
@@ -163,6 +164,12 @@ def _asctime(guard: Active, moment: Any = None) -> str:
 
 
 def _sleep(_guard: Active, seconds: float) -> None:
+    from simkit._kernel import threads
+
+    thread = threads.current_thread()
+    if thread is not None:  # there only this thread waits
+        threads.sleep(thread, seconds)
+        return
     raise refuse.refusal("time.sleep", (seconds,))
 
 

@@ -181,6 +181,8 @@ class Endpoint:
         """A segment arrived."""
         if kind is Kind.RST:
             self.reset_received()
+        elif self._error == errno.ETIMEDOUT and kind is Kind.DATA:
+            self.out.push(Kind.RST)  # it gave up on the connection, and says so when the peer turns up again
         elif self.closed:
             if self.vanished and not self._wire.is_up(self.place):
                 if kind is not Kind.ACK:

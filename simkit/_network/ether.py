@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +11,7 @@ import attrs
 from simkit._kernel.timers import Timer
 from simkit._network.darkness import Darkness
 from simkit._network.endpoint import Endpoint
+from simkit._network.pipe import Pipe
 from simkit._network.weather import STRIKES, Strike, Weather
 from simkit._storage.faults import NEVER, Ratio
 
@@ -60,6 +62,7 @@ class Ether:
     """The part of the network that carries, delays and loses."""
 
     def __init__(self, world: World) -> None:
+        self.connections: dict[int, Endpoint] = {}
         self.fired: dict[str, int] = {}
         self._world = world
         self._stream = world.tape.stream("network")
@@ -194,6 +197,23 @@ class Ether:
     def is_up(self, place: str) -> bool:
         """Whether the machine there is on."""
         return place == OUTSIDE or self._world.hosts[place].up
+
+    def held(self, pipe: Pipe) -> None:
+        """A cut or clogged link holds up what one end sent; when that lasts too long, the sender gives up."""
+        since_ns = pipe.held_ns
+
+        def give_up() -> None:
+            end = self.sender(pipe)
+            if pipe.held_ns == since_ns and pipe.waits_for_answer and end is not None:
+                self.count("timed-out")
+                end.reset_received(errno.ETIMEDOUT)
+
+        self.call_later(self._options.retransmit_timeout_ns, give_up)
+
+    def sender(self, pipe: Pipe) -> Endpoint | None:
+        """The end that sends into `pipe`."""
+        near = self.connections.get(pipe.connection)
+        return None if near is None else next(end for end in (near, near.peer) if end.out is pipe)
 
     def unanswered(self, end: Endpoint) -> None:
         """Something was sent to an end whose machine is off."""

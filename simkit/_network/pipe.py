@@ -50,6 +50,10 @@ class Wire(Protocol):
         """Trace an event."""
         ...
 
+    def held(self, pipe: Pipe) -> None:
+        """Its link holds `pipe` up from now on."""
+        ...
+
     def is_up(self, place: str) -> bool:
         """Return whether the machine there is on."""
         ...
@@ -66,7 +70,18 @@ class Wire(Protocol):
 class Pipe:
     """Carries segments from host `source` to host `target` and hands them to `deliver`."""
 
-    __slots__ = ("_armed", "_deliver", "_last_due_ns", "_queue", "_wire", "connection", "source", "target", "unacked")
+    __slots__ = (
+        "_armed",
+        "_deliver",
+        "_last_due_ns",
+        "_queue",
+        "_wire",
+        "connection",
+        "held_ns",
+        "source",
+        "target",
+        "unacked",
+    )
 
     def __init__(
         self, wire: Wire, connection: int, source: str, target: str, deliver: Callable[[Kind, bytes, int], None]
@@ -76,11 +91,18 @@ class Pipe:
         self.target = target
         #: Bytes sent of which the sender does not know that they were read.
         self.unacked = 0
+        #: Since when its link holds it up; -1 while it does not.
+        self.held_ns = -1
         self._wire = wire
         self._deliver = deliver
         self._queue: collections.deque[Segment] = collections.deque()
         self._last_due_ns = 0
         self._armed = False
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether something is on its way that TCP would send again and again."""
+        return any(kind in {Kind.DATA, Kind.FIN} for _, kind, _, _ in self._queue)
 
     @property
     def space(self) -> int:
@@ -110,7 +132,10 @@ class Pipe:
     def _fire(self) -> None:
         """The head is due: deliver it and whatever else is, or wait for the link to heal."""
         if self._queue and self._wire.hold(self.source, self.target, self._fire):
+            self.held_ns = self._wire.now_ns
+            self._wire.held(self)
             return
+        self.held_ns = -1
         queue, now_ns = self._queue, self._wire.now_ns
         while queue and queue[0][0] <= now_ns:
             _, kind, data, count = queue.popleft()

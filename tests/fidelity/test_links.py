@@ -1,0 +1,102 @@
+"""Links: cut, mended, narrow, without names; peers that are gone without a word."""
+
+from __future__ import annotations
+
+import json
+import socket as stdlib_socket
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+
+from simkit.world import World
+from tests.fidelity import links
+from tests.fidelity.conftest import tool
+from tests.fidelity.stages import SimulatedStage, attempted
+from tests.simkit.rig import simulate
+
+TCP_REPAIR = 19
+
+
+def agree_on_links(program: str, prepare: Callable[[World], object] = lambda _: None) -> Any:
+    """Play a program of `links` in a network namespace and in simulation."""
+    tool("ip")
+    tool("tc")
+    command = [tool("unshare"), "--net", sys.executable, links.__file__, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if "unshare" in done.stderr or "qdisc kind is unknown" in done.stderr:
+        pytest.skip(f"cannot be provoked here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+    async def main(world: World) -> Any:
+        stage = SimulatedStage(world)
+        prepare(world)
+        return await links.play(links.SimulatedLink(stage), program, lambda: stage.start("echo", links.PORT))
+
+    real, simulated = json.loads(done.stdout), simulate(main)
+    assert real == simulated, f"real {real}, simulated {simulated}"
+    return real
+
+
+def test_a_cut_link_holds_up_and_loses_nothing(root: None) -> None:
+    """Sending succeeds, receiving and connecting wait, and all get through when the link is mended."""
+    assert agree_on_links("cut_and_mended") == ["b'a'", "None", "waits", "waits", "b'b'", "'connected'"]
+
+
+def test_whoever_sends_into_a_cut_link_gives_up(root: None) -> None:
+    """ETIMEDOUT once, then the end of the stream and EPIPE; whoever only listens waits on."""
+    assert agree_on_links("given_up") == ["ETIMEDOUT", "b''", "EPIPE", "waits"]
+
+
+def test_a_narrow_link_takes_time(root: None) -> None:
+    """As much as its bandwidth says."""
+    assert agree_on_links("narrowed") == [True, True]
+
+
+def test_a_name_cannot_be_resolved_for_now(root: None) -> None:
+    """EAI_AGAIN, as getaddrinfo gives it to trio."""
+    assert agree_on_links("nameless", lambda world: world.network.strike_next("dns", times=10)) == [
+        "gaierror",
+        stdlib_socket.EAI_AGAIN,
+    ]
+
+
+def test_a_peer_that_vanished_answers_with_a_reset_once_it_is_back(root: None) -> None:
+    """No word when it goes; a receive waits; what is sent is answered with a reset by the machine that knows nothing."""
+
+    async def half_open(stream: trio.SocketStream, vanish: Callable[[], object]) -> list[str]:
+        vanish()
+        seen = [await attempted(lambda: stream.receive_some(1), 0.5), await attempted(lambda: stream.send_all(b"x"))]
+        seen.append(await attempted(lambda: stream.receive_some(1), 5))
+        return [*seen, await attempted(lambda: stream.receive_some(1)), await attempted(lambda: stream.send_all(b"x"))]
+
+    async def real() -> list[str]:
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        near = await trio.open_tcp_stream("127.0.0.1", listener.socket.getsockname()[1])
+        far = await listener.accept()
+
+        def vanish() -> None:
+            # A socket under repair closes without a word: what checkpoint and restore is made of.
+            far.setsockopt(stdlib_socket.IPPROTO_TCP, TCP_REPAIR, 1)
+            far.socket.close()
+
+        async with near, listener:
+            return await half_open(near, vanish)
+
+    async def main(world: World) -> list[str]:
+        stage = SimulatedStage(world)
+        stage.start("deaf", links.PORT)
+        host = world.host(stage.server)
+
+        def vanish() -> None:
+            host.power_loss(silent=True)
+            host.boot()
+
+        async with await links.connected(links.SimulatedLink(stage)) as near:
+            await trio.sleep(0.1)
+            return await half_open(near, vanish)
+
+    assert trio.run(real) == simulate(main) == ["waits", "None", "ECONNRESET", "b''", "EPIPE"]
