@@ -78,7 +78,7 @@ class Session:
     tally: Tally = attrs.field(factory=Tally)
     codes: list[ExitCode] = attrs.field(factory=list)  # earned besides the command's own
     reasons: list[str] = attrs.field(factory=list)
-    told: list[Problem] = attrs.field(factory=list)
+    told: set[str] = attrs.field(factory=set)
 
     def emit(self, event: e.Event) -> None:
         """Show an event, count it, keep it. Never raises for a full disk: that is told, and earns its exit code."""
@@ -124,10 +124,11 @@ class Session:
 
     def _heeds(self, problem: Problem) -> bool:
         """Let a problem count for the exit code; whether it is worth telling. A full disk fails every write: once is enough."""
-        told = problem in self.told or (problem.code in _TOLD_ONCE and problem.code in self.reasons)
+        same = problem.code if problem.code in _TOLD_ONCE else f"{problem.code} {problem.what} {problem.where}"
         self.codes.append(problem.exit_code)
         self.reasons.append(problem.code)
-        self.told.append(problem)
+        told = same in self.told
+        self.told.add(same)
         return not told
 
 

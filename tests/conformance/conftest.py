@@ -13,6 +13,7 @@ from conformance.cli import listing, usage
 from conformance.mutants import Mutant
 from scenarios.obligations import Obligation
 from scenarios.verdict import Finding
+from tests.bad_input_rig import Bench
 from tests.report_samples import FakeEngine
 
 
@@ -61,3 +62,9 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "registry", lambda: {"DUR-1": obligation})
     monkeypatch.setattr(usage, "adapters", lambda: {"naive": usage.Adapter("naive"), "toy": usage.Adapter("toy")})
     monkeypatch.setattr(listing, "mutant_registry", lambda: {"ack-before-commit": mutant})
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """A folder with adapters in it, and `simkit` run there for real."""
+    return Bench(tmp_path)

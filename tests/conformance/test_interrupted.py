@@ -1,0 +1,101 @@
+"""Ctrl-C, SIGTERM and worse, on real processes and on several jobs: what was judged is kept, and nobody is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input_rig import DEADLINE_S, GOOD, MARKS, PROC, SLOW, Bench, Ran, end_of, running, survivors
+
+pytestmark = MARKS
+
+
+CAMPAIGNS = {
+    "certify": ("certify", "target", "--jobs", "4"),
+    "run": ("run", "-t", "reference", "--seeds", "0-9999", "--jobs", "2"),
+}
+SENDERS = {"one": os.kill, "group": os.killpg}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sender", SENDERS)
+@pytest.mark.parametrize("campaign", CAMPAIGNS)
+def test_the_first_interrupt_finishes_saves_and_summarises(
+    bench: Bench, tmp_path: Path, campaign: str, sender: str, number: int
+) -> None:
+    """To one process or to the whole group: what runs is finished, what was judged is summed up and kept, exit 130."""
+    bench.adapter(GOOD)
+    with running(tmp_path, *CAMPAIGNS[campaign]) as process:
+        SENDERS[sender](process.pid, number)
+        code, told, err = end_of(process)
+    assert code == 130, err
+    assert "finished and saved first" in err
+    assert "error[" not in err
+    assert told[-1]["event"] == "CampaignEnded"
+    assert told[-1]["reason"].startswith("interrupted")
+    assert told[-1]["counts"]["runs"] >= 1
+    assert any(one["event"] == "VerdictReached" for one in told)
+    assert survivors(str(tmp_path)) == []
+    kept = next(tmp_path.glob(".simkit/runs/*.jsonl")).read_text()
+    assert kept.count('"RunFinished"') == told[-1]["counts"]["runs"]
+    saved = [json.loads(path.read_text()) for path in tmp_path.glob(".simkit/certificates/*.json")]
+    assert [one["complete"] for one in saved] == ([False] if campaign == "certify" else [])
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+@pytest.mark.parametrize("campaign", CAMPAIGNS)
+def test_the_second_interrupt_ends_at_once(bench: Bench, tmp_path: Path, campaign: str, sender: str) -> None:
+    """Nothing more is finished; what was judged is in the journal, and no process and no temporary folder is left."""
+    bench.adapter(SLOW)
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    os.environ["TMPDIR"], before = str(temporary), os.environ.get("TMPDIR")
+    try:
+        with running(tmp_path, *CAMPAIGNS[campaign]) as process:
+            SENDERS[sender](process.pid, signal.SIGINT)
+            assert process.stderr is not None
+            while "ends at once" not in process.stderr.readline():
+                pass
+            began = time.monotonic()
+            SENDERS[sender](process.pid, signal.SIGINT)
+            code, told, err = end_of(process)
+    finally:
+        os.environ.pop("TMPDIR")
+        if before is not None:
+            os.environ["TMPDIR"] = before
+    assert code == 130, err
+    assert time.monotonic() - began < DEADLINE_S / 4
+    assert "error[" not in err
+    assert told[-1]["event"] == "CampaignEnded"
+    assert survivors(str(tmp_path)) == []
+    assert list(temporary.iterdir()) == []
+    assert '"RunFinished"' in next(tmp_path.glob(".simkit/runs/*.jsonl")).read_text()
+
+
+def test_jobs_leave_when_their_campaign_is_killed(tmp_path: Path) -> None:
+    """A campaign that is killed outright cannot clean up: the processes that ran its seeds notice and leave."""
+    with running(tmp_path, *CAMPAIGNS["run"]) as process:
+        process.kill()
+        process.wait(DEADLINE_S)
+        end = time.monotonic() + DEADLINE_S
+        while survivors(str(tmp_path)):
+            assert time.monotonic() < end, survivors(str(tmp_path))
+            time.sleep(0.01)
+
+
+def test_a_lost_job_is_told_and_loses_nothing(tmp_path: Path) -> None:
+    """A process of the kit that the system kills (out of memory) is the kit's trouble: exit 70, results kept."""
+    with running(tmp_path, *CAMPAIGNS["run"]) as process:
+        children = (PROC / f"{process.pid}/task/{process.pid}/children").read_text().split()
+        jobs = [one for one in children if b"spawn_main" in (PROC / one / "cmdline").read_bytes()]
+        os.kill(int(jobs[0]), signal.SIGKILL)
+        code, told, err = end_of(process)
+    assert code == 70
+    Ran(code, "", err).tells("job-lost", "memory")
+    assert told[-1]["counts"]["runs"] >= 1
+    assert survivors(str(tmp_path)) == []
