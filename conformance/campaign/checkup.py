@@ -1,4 +1,6 @@
-"""`doctor`: is this installation fit to judge, and is a target's simulation deterministic?"""
+"""`doctor`: is this installation fit to judge, and is a target? In simulation it must be deterministic; as real processes
+its units must start, speak the protocol, and carry out one undisturbed run.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,25 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from conformance import install, targets
+import trio
+
+from conformance import evidence, install, invocation, targets
+from conformance.campaign import real
+from conformance.campaign.patience import interruptible
 from conformance.events import CampaignBegan, Checked, DoctorResult
 from conformance.simulate import Kernel, can_be_simulated, simulate
+from scenarios import catalogue
+from scenarios.history import Asked, Started
 from simkit.errors import ExitCode, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from conformance.events import Emit
+    from conformance.campaign.docket import Judged
+    from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
+    from scenarios.interruption import Scenario
 
 #: Seeds whose digests are compared.
 SEEDS = (0, 1, 2, 3, 4, 5)
@@ -31,9 +41,10 @@ def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[
     """Check what can be checked, one after the other; every check is told as it is made."""
     parsed = None if target is None else targets.parse(target)
     title = parsed.title if parsed else "this installation"
-    emit(CampaignBegan(title, "doctor", "simulated", None, {}, None))
+    world: World = "simulated" if parsed is None or can_be_simulated(parsed) else "process"
+    emit(CampaignBegan(title, "doctor", world, None, {}, None))
     checks: list[Checked] = []
-    for check in _checks(parsed, store):
+    for check in _checks(parsed, store, emit):
         emit(check)
         checks.append(check)
         if stopping():
@@ -41,16 +52,18 @@ def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[
     return DoctorResult(tuple(checks))
 
 
-def _checks(target: Target | None, store: Store) -> Iterator[Checked]:
+def _checks(target: Target | None, store: Store, emit: Emit) -> Iterator[Checked]:
     yield _python()
     yield _kernel()
     yield _store(store)
     yield _cache()
-    simulated = target or targets.parse("reference")
-    if can_be_simulated(simulated):
-        yield from _determinism(simulated)
-    if target is not None and target.requirements:
-        yield _installed(target)
+    if target is None or can_be_simulated(target):
+        yield from _determinism(target or targets.parse("reference"))
+        return
+    installed = _installed(target, emit)
+    yield installed
+    if installed.ok:
+        yield from _undisturbed(target, store)
 
 
 def _python() -> Checked:
@@ -81,12 +94,46 @@ def _cache() -> Checked:
     return Checked("cache", usable, f"{folder}", "set SIMKIT_CACHE to a folder that can be written", ExitCode.USAGE)
 
 
-def _installed(target: Target) -> Checked:
+def _installed(target: Target, emit: Emit) -> Checked:
     try:
-        found = install.ensure(target)
+        found = real.environment_of(target, emit)
     except SimkitError as error:
         return Checked("environment", False, error.problem.what, error.problem.hint, error.problem.exit_code)
-    return Checked("environment", True, f"{len(found.packages)} packages in {found.folder}")
+    where = f"{len(found.packages)} packages in {found.folder}" if found.folder else "simkit's own Python"
+    return Checked("environment", True, where)
+
+
+async def _one(target: Target, python: str, scenario: Scenario) -> Judged:
+    with interruptible():
+        return await real.judged(target, python, None, scenario)
+    raise AssertionError("a block that was cut short has raised")
+
+
+def _undisturbed(target: Target, store: Store) -> Iterator[Checked]:
+    """One run that nothing interrupts, on real processes: units and hello, then every answer of the run."""
+    plans = [one for one in catalogue.tier("full", target.manifest.operations.supported) if not one.interruptions]
+    scenario = max(plans, key=lambda one: (len(one.plan.kinds()), len(one.plan.leaves())))
+    python = install.ensure(target).python
+    judged = trio.run(_one, target, python, scenario)
+    history = judged.history
+    started = [event.unit for event in history.events if isinstance(event, Started)] if history else []
+    if judged.problem is not None:
+        kept = store.keep_run(scenario.name, evidence.files(history, judged.logs), None, lambda _event: None)
+        hint = "; ".join(filter(None, (judged.problem.hint, f"logs: {kept}" if kept else "")))
+        asked = any(isinstance(event, Asked) for event in history.events) if history else False
+        yield Checked("answers" if asked else "units", False, judged.problem.what, hint, judged.problem.exit_code)
+        return
+    yield Checked("units", True, f"{', '.join(started)} started and said hello, as real processes")
+    broken = [f"{id_} {one.anomaly}" for id_, found in judged.findings.items() for one in found.violations]
+    calls = len(scenario.plan.leaves())
+    detail = f"{scenario.name}: {', '.join(broken) or 'never settled'}" if broken or judged.unsettled else ""
+    yield Checked(
+        "answers",
+        not detail,
+        detail or f"{scenario.name}: {calls} operations carried out, every status as it must be",
+        "see all of it: " + invocation.line("replay", "-t", target.text, "--scenario", scenario.name, "--show"),
+        ExitCode.VIOLATION if broken else ExitCode.INCONCLUSIVE,
+    )
 
 
 def _determinism(target: Target) -> Iterator[Checked]:

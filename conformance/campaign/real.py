@@ -93,8 +93,7 @@ async def _run_all(
         for seed, scenario in upcoming:
             if stopping() or len(troubles) > TROUBLES_MAX:
                 return
-            judged = await _judged(target, python, seed, scenario)
-            problem = take(judged)
+            problem = take(await judged(target, python, seed, scenario))
             done += 1
             emit(Progress(done, len(scenarios), scenario.name))
             if problem is not None:
@@ -111,7 +110,8 @@ async def _run_all(
                 nursery.start_soon(work)
 
 
-async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
+async def judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
+    """One run, judged, with what its units wrote; or why it cannot be judged."""
     histories: list[History] = []
     with tempfile.TemporaryDirectory(prefix="simkit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
