@@ -3,15 +3,15 @@
 #   make certify      certify DBOS at tier smoke: table on the screen, certificate in .simkit/
 #   make test         every test, with coverage              make quick   the same without the slow ones
 #   make lint         ruff, mypy, import-linter              make format  let ruff put things right
-#   make bench        rates of the kernel, runs a second       make docs    HTML into build/docs
+#   make bench        rates beside those of peers            make docs    HTML into build/docs
 #   make wheel        one wheel into dist/                   make lock    pin the dependencies again (needs uv)
 #   make clean        remove what the above made, .venv included
 
 TARGET ?= dbos==3.4.0
 TIER ?= smoke
-SEEDS ?= 0-1999
 JOBS ?= 2
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 BIN = .venv/bin
 PACKAGES = simkit reference_runtime scenarios conformance
@@ -46,8 +46,7 @@ format: setup
 	$(BIN)/ruff format
 
 bench: setup
-	$(BIN)/python tests/benchmarks/bench_kernel.py
-	$(BIN)/simkit run -t reference --seeds $(SEEDS)
+	$(BIN)/python -m tests.benchmarks $(BENCH_ARGS)
 
 docs: setup
 	$(BIN)/python docs/generate.py

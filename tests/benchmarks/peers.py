@@ -1,0 +1,111 @@
+"""What the kernel is measured against: trio itself, a bare scheduler of coroutines, and simpy and looptime when installed.
+
+simpy and looptime come with `pip install --group bench`; without them their lines are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import importlib.util
+import types
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+Program = Callable[[], Awaitable[None]]
+
+TRIO = "trio.run with MockClock"
+BARE = "bare coroutine scheduler"
+SIMPY = "simpy"
+LOOPTIME = "asyncio with looptime"
+
+
+def installed(name: str) -> bool:
+    """Whether an optional peer is here."""
+    return importlib.util.find_spec(name) is not None
+
+
+def on_trio(program: Program) -> None:
+    """Run a program as trio's own tests would: virtual time that jumps when nobody is runnable."""
+    trio.run(program, clock=MockClock(autojump_threshold=0))
+
+
+# ----------------------------------------------------------------------------------------------------------- the bare one
+@types.coroutine
+def _trap(value: float | None) -> Generator[float | None, None, None]:
+    yield value
+
+
+def bare(tasks: list[Coroutine[Any, Any, None]]) -> None:
+    """Round-robin over coroutines, and a heap of timers: about the least that a scheduler in Python can do."""
+    ready = deque(tasks)
+    heap: list[tuple[float, int, Coroutine[Any, Any, None]]] = []
+    now, sequence = 0.0, 0
+    while ready or heap:
+        if not ready:
+            now, _, task = heapq.heappop(heap)
+            ready.append(task)
+        task = ready.popleft()
+        try:
+            delay = task.send(None)
+        except StopIteration:
+            continue
+        if delay is None:
+            ready.append(task)
+        else:
+            sequence += 1
+            heapq.heappush(heap, (now + delay, sequence, task))
+
+
+async def _bare_spin(times: int) -> None:
+    for _ in range(times):
+        await _trap(None)
+
+
+async def _bare_nap(delays: list[float]) -> None:
+    for delay in delays:
+        await _trap(delay)
+
+
+def bare_switching(tasks: int, times: int) -> None:
+    bare([_bare_spin(times) for _ in range(tasks)])
+
+
+def bare_sleeping(naps: list[list[float]]) -> None:
+    bare([_bare_nap(delays) for delays in naps])
+
+
+# ------------------------------------------------------------------------------------------------------- the optional ones
+def simpy_sleeping(naps: list[list[float]]) -> None:
+    """One event a nap; a delay of nought is simpy's nearest to a task switch."""
+    import simpy
+
+    environment = simpy.Environment()
+
+    def process(delays: list[float]) -> Generator[Any, Any, None]:
+        for delay in delays:
+            yield environment.timeout(delay)
+
+    for delays in naps:
+        environment.process(process(delays))
+    environment.run()
+
+
+def looptime_sleeping(naps: list[list[float]]) -> None:
+    """asyncio under a loop that skips the waiting."""
+    import looptime
+
+    async def nap(delays: list[float]) -> None:
+        for delay in delays:
+            await asyncio.sleep(delay)
+
+    async def main() -> None:
+        await asyncio.gather(*(nap(delays) for delays in naps))
+
+    with contextlib.closing(looptime.new_event_loop(start=0)) as loop:
+        loop.run_until_complete(main())

@@ -1,0 +1,125 @@
+"""The reference runtime's contests: whole seeds of it in simulation, and durable steps of it on a real file.
+
+A seed draws a plan and interruptions, runs engine, worker and services on simulated hosts, and is judged: what
+`simkit run -t reference` does for each. A step is one call of a plan: claimed, its intent recorded, made, and its result
+recorded, each durable before the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from conformance import targets
+from conformance.simulate import simulate
+from reference_runtime import Client, Server, Store, Worker
+from reference_runtime.model import Json
+from reference_runtime.tools import Request
+from scenarios.rules import judge_all
+from tests.benchmarks import peers
+from tests.benchmarks.contest import Contest
+
+#: Transactions of one step: claim, intent, result.
+COMMITS = 3
+#: Tasks that run side by side; the calls of one follow one another.
+TASKS = 8
+
+
+def contests(scale: int) -> list[Contest]:
+    """Every contest, `scale` per cent of the usual work."""
+    seeds, calls = max(2, scale // 2), max(1, scale // 5)
+    switches = 200 * scale
+    return [
+        Contest(
+            "seeds of the reference runtime, judged",
+            "seeds",
+            {"simkit: guard and trace on": lambda: composite(seeds)[0]},
+        ),
+        Contest(
+            "events of these seeds",
+            "events",
+            {
+                "simkit: steps, moves of the clock, messages, storage": lambda: composite(seeds)[1],
+                peers.BARE: lambda: _bare(switches),
+            },
+        ),
+        Contest(
+            "durable steps of the reference runtime on a real file",
+            "steps",
+            {
+                f"reference runtime: {TASKS} tasks, TCP on loopback": lambda: trio.run(durable_steps, calls),
+                f"sqlite3 alone: {COMMITS} commits a step": lambda: bare_commits(calls * TASKS),
+            },
+            clock=time.perf_counter,
+        ),
+    ]
+
+
+def composite(seeds: int) -> tuple[int, int]:
+    """Run and judge seeds 0, 1, 2…; how many seeds and how many events."""
+    target = targets.parse("reference")
+    events = 0
+    for seed in range(seeds):
+        simulated = simulate(target, seed)
+        findings = judge_all(simulated.observation.history)
+        assert not any(finding.violations for finding in findings.values())
+        events += len(simulated.outcome.trace)
+    return seeds, events
+
+
+def _bare(switches: int) -> int:
+    peers.bare_switching(TASKS, switches // TASKS)
+    return switches
+
+
+class _Nothing:
+    """A tool that answers at once, so that only the runtime is measured."""
+
+    async def call(self, request: Request) -> Json:
+        return {"nonce": request.operation}
+
+    async def lookup(self, request: Request) -> Json | None:
+        return {"nonce": request.operation}
+
+
+def _plan(calls: int) -> dict[str, Any]:
+    steps = [{"op": "call", "id": f"c{number}", "service": "ledger"} for number in range(calls)]
+    return {"version": 1, "root": {"op": "seq", "id": "root", "children": steps}}
+
+
+async def durable_steps(calls: int) -> int:
+    """Every task of `calls` calls to its end, server, worker and client in one process; how many steps that were."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Store.open(f"{folder}/runtime.db"))
+        async with trio.open_nursery() as nursery:
+            listeners = await nursery.start(server.serve, "127.0.0.1", 0)
+            address = "127.0.0.1", listeners[0].socket.getsockname()[1]
+            nursery.start_soon(Worker(Client(*address), _Nothing()).run)
+            async with Client(*address) as client:
+                for number in range(TASKS):
+                    await client.submit(f"task-{number}", _plan(calls))
+                for number in range(TASKS):
+                    while (await client.status(f"task-{number}"))["state"] != "done":  # noqa: ASYNC110 - over a network
+                        await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        server.store.close()
+    return calls * TASKS
+
+
+def bare_commits(steps: int) -> int:
+    """As many durable transactions as the runtime makes for these steps, each of one small row."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bare.db"
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, text TEXT)")
+            for number in range(steps * COMMITS):
+                database.execute("INSERT INTO entry (text) VALUES (?)", (f"entry {number}",))
+    return steps

@@ -1,0 +1,41 @@
+"""The benchmarks run, and tell what they found; how fast anything is, is asserted nowhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.__main__ import PARTS, main
+from tests.benchmarks.contest import Contest, hold
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_every_contest_is_held_and_kept(part: str, tmp_path: Path) -> None:
+    """Each part runs at a hundredth of its work, and every contestant gets a rate."""
+    output = tmp_path / "deeper" / "bench.json"
+    assert main([part, "--scale", "1", "--repeats", "1", "--output", str(output)]) == 0
+    found = json.loads(output.read_text(encoding="utf-8"))
+    assert found["schema"] == "simkit/bench/1"
+    assert found["contests"]
+    assert all(rate > 0 for contest in found["contests"] for rate in contest["per_second"].values())
+
+
+def test_a_row_tells_ratio_and_target() -> None:
+    """Our rate is told as a multiple of the peer's, with what it shall be."""
+    moments = iter([0.0, 1.0, 1.0, 3.0])
+    contest = Contest(
+        "work", "units", {"ours": lambda: 10, "peer": lambda: 10}, {"peer": 3}, clock=lambda: next(moments)
+    )
+    result = hold(contest, repeats=1)
+    assert result.ratios() == {"peer": 2.0}
+    assert "2.000 ×   target 3 ×   not met" in result.lines()[-1]
+
+
+def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt part ends with the list of parts."""
+    with pytest.raises(SystemExit):
+        main(["kernle"])
+    assert "kernel, storage, runtime" in capsys.readouterr().err
