@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 #: No more different things than this are kept; beyond, what is new counts as new each time it comes.
-_KEPT_MAX = 500_000
+_KEPT_MAX = 200_000
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Generator, Mapping
+from types import CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 import trio
@@ -18,6 +19,7 @@ from simkit.effects import EVERYTHING, Footprint, Kind, footprint
 
 #: So many innermost frames of the program tell where a task is.
 _FRAMES_MAX = 3
+_PLACES_MAX = 100_000
 _NOT_THE_PROGRAM = ("trio.", "simkit.", "outcome.", "contextlib")
 
 
@@ -75,9 +77,38 @@ class Peek:
 
     def site(self) -> str:
         """Where in the program it waits: its innermost lines, outermost first."""
-        places = [
-            f"{frame.f_code.co_qualname}:{line}"
-            for frame, line in self._task.iter_await_frames()
-            if not frame.f_globals.get("__name__", "").startswith(_NOT_THE_PROGRAM)
-        ]
+        places: list[str] = []
+        awaiting: Any = self._task.coro
+        while awaiting is not None:
+            if type(awaiting) is CoroutineType:
+                frame, awaiting = awaiting.cr_frame, awaiting.cr_await
+            elif type(awaiting) is GeneratorType:
+                frame, awaiting = awaiting.gi_frame, awaiting.gi_yieldfrom
+            else:
+                return self._site_behind_other_awaitables()
+            place = "" if frame is None else _place(frame)
+            if place:
+                places.append(place)
         return " > ".join(places[-_FRAMES_MAX:])
+
+    def _site_behind_other_awaitables(self) -> str:
+        """As `site`, by trio's own way, which knows async generators, and is slower."""
+        places = [_place(frame) for frame, _ in self._task.iter_await_frames()]
+        return " > ".join([place for place in places if place][-_FRAMES_MAX:])
+
+
+#: Lines of programs by code object and instruction; the code is kept, so that its id stays its own.
+_places: dict[tuple[int, int], tuple[CodeType, str]] = {}
+
+
+def _place(frame: FrameType) -> str:
+    """The line at which a frame waits, or nothing for one that is not the program's."""
+    code = frame.f_code
+    key = id(code), frame.f_lasti
+    known = _places.get(key)
+    if known is None:
+        ours = frame.f_globals.get("__name__", "").startswith(_NOT_THE_PROGRAM)
+        if len(_places) >= _PLACES_MAX:
+            _places.clear()
+        known = _places[key] = code, "" if ours else f"{code.co_qualname}:{frame.f_lineno}"
+    return known[1]

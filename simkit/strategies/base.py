@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from simkit.effects import Footprint
-from simkit.strategies.knowledge import Knowledge, Record
+from simkit.strategies.knowledge import Knowledge, Record, labels
 from simkit.strategy import Strategy, TaskView
 from simkit.tape import Stream
 from simkit.world import Outcome
@@ -58,6 +58,7 @@ class Waiting:
     number: int
     footprint: Footprint | None
     site: str  # where it waits; empty when nothing that is to be learnt depends on it
+    labels: tuple[str, ...]  # what it counts for
 
     @property
     def declared(self) -> Footprint:
@@ -126,8 +127,12 @@ class Sampler:
 
     def _looked(self, task: TaskView) -> Waiting:
         if task.peek is None:
-            return Waiting(task.number, None, "")
-        return Waiting(task.number, task.peek.pending(), task.peek.site() if self._places else "")
+            return Waiting(task.number, None, "", ())
+        footprint = task.peek.pending()
+        if not self._places:
+            return Waiting(task.number, footprint, "", ())
+        site = task.peek.site()
+        return Waiting(task.number, footprint, site, labels(footprint, site))
 
     def _meet(self, runnable: Sequence[TaskView]) -> None:
         """New tasks are the last of the newly runnable, as these are in order of creation; the last step made them."""

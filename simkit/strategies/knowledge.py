@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simkit.effects import Footprint
+
 if TYPE_CHECKING:
     from simkit.strategies.base import Waiting
 
@@ -48,16 +50,15 @@ class Record:
         self.paths[number] = (*self.paths.get(parent, _ROOT), child)
 
 
-def labels(waiting: Waiting) -> tuple[str, ...]:
+def labels(footprint: Footprint | None, site: str) -> tuple[str, ...]:
     """What a step counts for: its place in the program, and the resources that it competes for.
 
     A step that declares to compete for nothing counts for nothing.
     """
-    place = PLACE + waiting.site
-    if waiting.footprint is None:
-        return (place,)
-    resources = [effect.resource for effect in waiting.footprint if effect.competes]
-    return (place, *resources) if resources else ()
+    if footprint is None:
+        return (PLACE + site,)
+    resources = [effect.resource for effect in footprint if effect.competes]
+    return (PLACE + site, *resources) if resources else ()
 
 
 @attrs.define
@@ -73,7 +74,7 @@ class Counts:
         totals, paths = self.totals, record.paths
         for waiting in record.steps:
             path = paths[waiting.number]
-            for label in labels(waiting):
+            for label in waiting.labels:
                 users = totals.get(label)
                 if users is None:
                     if len(totals) >= _LABELS_MAX:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simkit.strategies.base import ROOT, Sampler, Waiting
-from simkit.strategies.knowledge import Knowledge, Path, labels
+from simkit.strategies.knowledge import Knowledge, Path
 from simkit.strategy import TaskView
 
 #: Weights are multiplied by this, so that averages below one count.
@@ -114,5 +114,5 @@ class SURW(Sampler):
         if waiting.number == ROOT:
             return False
         if self._selected is None:
-            return waiting.footprint is None or any(effect.competes for effect in waiting.footprint)
-        return any(label in self._selected for label in labels(waiting))
+            return bool(waiting.labels)
+        return not self._selected.isdisjoint(waiting.labels)

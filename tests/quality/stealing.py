@@ -149,7 +149,7 @@ async def state() -> None:
 async def safe_stack() -> None:
     """A stack without locks whose pop exchanges the link of the head: ABA, in no fewer than five pre-emptions.
 
-    Three tasks take a cell each, twice, write their name into it and look whether it still stands there.
+    Three tasks take a cell each, if there is one, twice; write their name into it and look whether it still stands there.
     """
     links = [Cell(f"link{number}", number + 1 if number < 2 else -1) for number in range(3)]
     owners = [Cell(f"owner{number}", -1) for number in range(3)]
@@ -178,8 +178,8 @@ async def safe_stack() -> None:
     async def user(number: int) -> None:
         for _ in range(2):
             cell = await pop()
-            while cell < 0:
-                cell = await pop()
+            if cell < 0:
+                continue
             await owners[cell].set(number)
             if await owners[cell].get() != number:
                 raise FaultError("two hold one cell")
