@@ -41,6 +41,8 @@ INSTALL_S_MAX = 20 * 60
 LOCK_POLL_S = 0.2
 _TAIL_LINES = 12
 _PROGRESS_MAX = 100
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+_VERSIONS_SHOWN = 10
 _NETWORK = (
     "temporary failure in name resolution",
     "failed to establish a new connection",
@@ -244,7 +246,7 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> P
     if any(sign in text for sign in _NO_VERSION):
         return Problem(
             "install-no-version",
-            f"cannot install {wanted}: the package registry has no such release\n{tail}",
+            f"cannot install {wanted}: the package registry has no such release\n{_VERSIONS.sub(_last_versions, tail)}",
             f"-t {target.text}",
             f"a released version, e.g. {target.manifest.harness.name}=={target.manifest.harness.version}",
             "",
@@ -255,6 +257,13 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> P
         hint = "this Python comes without venv: install the system's python3-venv package, or uv"
     what = f"cannot install {wanted}: {Path(command[0]).name} failed\n{tail}"
     return Problem("install-failed", what, " ".join(command), "an exit code of 0", hint, ExitCode.TARGET)
+
+
+def _last_versions(found: re.Match[str]) -> str:
+    """The end of what may be a list of hundreds."""
+    versions = found[1].split(", ")
+    left_out = "…, " if len(versions) > _VERSIONS_SHOWN else ""
+    return f"(from versions: {left_out}{', '.join(versions[-_VERSIONS_SHOWN:])})"
 
 
 def _full(doing: str) -> Problem:

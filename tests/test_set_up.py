@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.repository
 
 ROOT = Path(__file__).parent.parent
-TOOLS = ("sh", "cat", "cksum", "cut", "dirname", "env", "rm", "mkdir", "cp")
+TOOLS = ("sh", "cat", "cksum", "cut", "dirname", "env", "rm", "mkdir", "cp", "sleep")
 PYTHON = """#!/bin/sh
 echo "$(basename "$0") $*" >> "{log}"
 case "$*" in
@@ -161,3 +161,21 @@ def test_no_network_is_told_and_not_remembered(machine: Machine) -> None:
     machine.add("python3", PYTHON)
     shutil.copy(machine.folder / "bin/python3", machine.clone / ".venv/bin/python")
     assert machine.set_up().returncode == 0
+
+
+def test_tools_are_heard_only_when_they_fail(machine: Machine) -> None:
+    """What pip chatters is kept back while it works, and shown when it does not."""
+    chatty = PYTHON.replace('    *"pip install"*) ', '    *"pip install"*) echo "a notice of pip"; ')
+    machine.add("python3", chatty)
+    assert "a notice" not in (done := machine.set_up()).stderr + done.stdout
+    assert done.returncode == 0
+
+
+def test_a_failing_tool_is_heard(machine: Machine) -> None:
+    """The reason for a failure stands above the words of the set-up."""
+    machine.add(
+        "python3", PYTHON.replace('    *"pip install"*) ', '    *"pip install"*) echo "no such index"; '), offline=1
+    )
+    done = machine.set_up()
+    assert done.returncode == 2
+    assert done.stderr.index("no such index") < done.stderr.index("could not be installed")

@@ -182,6 +182,19 @@ def test_failures_are_told_apart(
         assert output in problem.what
 
 
+def test_the_last_ten_versions_are_named(
+    target: Target, installer: Callable[[str], list[Path]], tmp_path: Path
+) -> None:
+    """Of a registry's hundreds of releases the newest are shown, and the rest is left out."""
+    versions = ", ".join(f"0.{number}" for number in range(300))
+    output = (
+        f"ERROR: Could not find tiny==1.0 (from versions: {versions})\nERROR: No matching distribution found for tiny"
+    )
+    installer(f"import os, sys; os.makedirs(sys.argv[1]); print({output!r}, file=sys.stderr); sys.exit(1)")
+    problem = fail(target, tmp_path / "cache").problem
+    assert "(from versions: …, 0.290, 0.291, 0.292, 0.293, 0.294, 0.295, 0.296, 0.297, 0.298, 0.299)" in problem.what
+
+
 def test_a_full_disk_under_the_cache(
     target: Target, installer: Callable[[str], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
