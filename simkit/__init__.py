@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from simkit._kernel.stepping import touch as touch
     from simkit._kernel.timers import Timer as Timer
     from simkit.case import Case as Case
+    from simkit.disk import Disk as Disk
+    from simkit.disk import File as File
     from simkit.errors import Problem as Problem
     from simkit.errors import SimkitError as SimkitError
     from simkit.explanation import Explanation as Explanation
@@ -122,6 +124,8 @@ _HOMES = {
     "step": "simkit._kernel.stepping",
     "touch": "simkit._kernel.stepping",
     "Case": "simkit.case",
+    "Disk": "simkit.disk",
+    "File": "simkit.disk",
     "Problem": "simkit.errors",
     "SimkitError": "simkit.errors",
     "Explanation": "simkit.explanation",
