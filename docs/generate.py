@@ -1,6 +1,6 @@
-"""Writes `obligations.md` beside this file from the registry that the judges run from: `python docs/generate.py`.
+"""Writes `obligations.md` and `faults.md` beside this file from the registries in the code: `python docs/generate.py`.
 
-A test holds the file against the registry, so that the page is there for who reads it as a file.
+A test holds the files against the registries, so that the pages are there for who reads them as files.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from scenarios.obligations import ANOMALIES, OBLIGATIONS, Obligation
+from simkit.faults import FAULTS, Fault
 
 PAGE = Path(__file__).parent / "obligations.md"
+FAULTS_PAGE = Path(__file__).parent / "faults.md"
 _HEAD = """\
 <!-- Written by docs/generate.py from the registry in scenarios/obligations; change it there. -->
 
@@ -19,6 +21,41 @@ What a durable runtime owes its users, as promises that an observer outside it c
 certificate quotes them. A *safety* promise forbids an observation; a *liveness* promise is due once faults have stopped
 and a worker is available. A promise not put to the test often enough is *inconclusive*, never passed.
 """
+
+
+_FAULTS_HEAD = """\
+<!-- Written by docs/generate.py from the registry in simkit/faults.py; change it there. -->
+
+# Faults
+
+What can go wrong in a simulated world. A fault is *struck* by a call, here and now, or *drawn* from the tape, as often as
+an option says; either way it counts in `Outcome.fired` (disk and network) or stands in the trace. `World.calm()` and
+`simkit.eventually` turn all of them off. *Checked* means that the same program plays on the real operating system and in
+simulation, and must make the same observations: `pytest tests/fidelity`, as root on Linux; what a machine cannot provoke
+is skipped there with its reason.
+
+What may be left after a power loss is listed by `Disk.crash_states(bound)`: every legal state when there are few, else a
+sample with a bias to boundaries. `World.copies.declare(name, copies)` sets a budget: silent damage (rot, misdirected
+writes, lying syncs) spares the last good copy.
+"""
+
+
+def faults_page() -> str:
+    """The whole page: faults by component."""
+    components: dict[str, list[Fault]] = {}
+    for fault in FAULTS:
+        components.setdefault(fault.component, []).append(fault)
+    return "\n".join([_FAULTS_HEAD, *map(_faults, components, components.values())])
+
+
+def _faults(component: str, faults: list[Fault]) -> str:
+    rows = "".join(
+        f"| {fault.name} | {fault.what} | {fault.by_name or '–'} | {fault.drawn or '–'} "
+        f"| {'yes' if fault.checked else 'no'} | {fault.how}{f' (`{fault.checked}`)' if fault.checked else ''} |\n"
+        for fault in faults
+    )
+    head = "| fault | simulated as | struck by | drawn by | checked | against the real thing |\n|---|---|---|---|---|---|\n"
+    return f"## {component.capitalize()}\n\n{head}{rows}"
 
 
 def page() -> str:
@@ -53,3 +90,4 @@ def _anomalies() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    FAULTS_PAGE.write_text(faults_page(), encoding="utf-8")

@@ -18,6 +18,8 @@ from tests.fidelity.conftest import tool
 from tests.fidelity.stages import SimulatedStage, attempted
 from tests.simkit.rig import simulate
 
+pytestmark = pytest.mark.slow  # real processes, file systems, time
+
 TCP_REPAIR = 19
 
 

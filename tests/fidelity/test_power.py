@@ -25,6 +25,8 @@ from tests.fidelity.conftest import mounted, tool
 from tests.fidelity.stages import Files, RealFiles, SimulatedFiles, tried
 from tests.simkit.rig import simulate
 
+pytestmark = pytest.mark.slow  # real processes, file systems, time
+
 MIB = 1 << 20
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 
@@ -219,6 +221,35 @@ def test_rot_below_the_file_system_is_read_as_data(root: None, tmp_path: Path) -
     put(SimulatedFiles(disk), "/f", b"MARKED" + bytes(4090), sync=True)
     simulated = program(SimulatedFiles(disk), lambda: disk.corrupt("/f", 0, bit=0))
     assert real == simulated == [b"MARKED", b"LARKED", "None"]
+
+
+def test_a_sector_that_is_gone_is_an_error(root: None, tmp_path: Path) -> None:
+    """The device ends before the file does: an uncached read is EIO, what lies before it is still read."""
+
+    def program(files: Files, cut: Callable[[], object]) -> list[str]:
+        first, second = files.open("/first"), files.open("/second")
+        cut()
+        second.forget_clean()
+        return [tried(lambda: second.read(6, 0)), tried(lambda: first.read(5, 0))]
+
+    image = tmp_path / "image"
+    with ext4(image, tmp_path / "mnt") as mount, RealFiles(mount) as files:
+        put(files, "/first", b"FIRST", sync=True)
+        put(files, "/second", b"SECOND" + bytes(4090), sync=True)
+        os.sync()
+
+        def cut() -> None:
+            with image.open("r+b") as file:
+                file.truncate(image.read_bytes().index(b"SECOND"))
+
+        real = program(files, cut)
+        with image.open("r+b") as file:
+            file.truncate(16 * MIB)  # so that it can be unmounted whole
+    disk = Disk("machine", Tape.from_seed(0).stream("disk"))
+    put(SimulatedFiles(disk), "/first", b"FIRST", sync=True)
+    put(SimulatedFiles(disk), "/second", b"SECOND" + bytes(4090), sync=True)
+    simulated = program(SimulatedFiles(disk), lambda: disk.fail_next("read", errno.EIO, path="/second"))
+    assert real == simulated == ["EIO", "b'FIRST'"]
 
 
 def test_a_stuck_device_holds_its_writer_only(root: None, tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ import trio
 from tests.fidelity.stages import Actor, RealActor, Stage, agree, attempted, connecting, tried
 
 
+pytestmark = pytest.mark.slow  # real processes, file systems, time
+
+
 async def until_there(stage: Stage, name: str) -> None:
     """Wait until an actor has made a file."""
     for _ in range(1000):
