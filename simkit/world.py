@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 
-from simkit._kernel import fallback, fingerprint, loop, sleeper
+from simkit._kernel import fallback, fingerprint, loop, sleeper, threads
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
@@ -43,6 +43,9 @@ _FIRST_PID = 101
 _HOSTS_MAX = 65_000
 #: Garbage is collected between two runs once so many objects have been made since.
 _GARBAGE_MAX = 100_000
+#: How long it takes until a thread goes on, and how often.
+_SWITCH_NS = (50_000, 200_000, 1_000_000, 10_000_000)
+_SWITCHES = (8, 4, 2, 1)
 
 
 @attrs.frozen
@@ -290,6 +293,8 @@ def _surroundings(world: World, *, guard: bool) -> Iterator[list[Any]]:
             from simkit.guard import guarded
 
             refusals = stack.enter_context(guarded(world, epoch_ns=EPOCH_NS))
+        latency = world.tape.stream("threads")
+        stack.enter_context(threads.installed(world.kernel, lambda: _SWITCH_NS[latency.choose("switch", 4, _SWITCHES)]))
         yield refusals
 
 

@@ -37,8 +37,8 @@ _PROCESSES = (
 )
 _THREADS = (
     "a real thread",
-    "tasks: nursery.start_soon",
-    "what trio.to_thread would do must be async or instant in a simulation",
+    "tasks: nursery.start_soon, or trio.to_thread.run_sync for what blocks",
+    "only threads that trio.to_thread starts are simulated",
 )
 _SIGNALS = (
     "a signal to a real process",

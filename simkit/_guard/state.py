@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import attrs
 
@@ -42,3 +43,31 @@ def switch(active: Active | None) -> Active | None:
     global _active  # there is one interpreter to guard
     before, _active = _active, active
     return before
+
+
+@contextlib.contextmanager
+def off() -> Iterator[None]:
+    """No guard in this block: for what the kit itself does."""
+    before = switch(None)
+    try:
+        yield
+    finally:
+        switch(before)
+
+
+@contextlib.contextmanager
+def lent() -> Iterator[None]:
+    """Another thread runs in this block, and is guarded once it has said `take`."""
+    active = _active
+    thread = 0 if active is None else active.thread
+    try:
+        yield
+    finally:
+        if active is not None:
+            active.thread = thread
+
+
+def take() -> None:
+    """Guard the calling thread, instead of the one that was."""
+    if _active is not None:
+        _active.thread = threading.get_ident()

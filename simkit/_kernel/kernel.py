@@ -78,6 +78,8 @@ class Kernel:
         self.unsettled: list[object] = []
         #: Called when the run is over, before anything that the tasks hold is freed.
         self.endings: list[Callable[[], object]] = []
+        #: Called when a process that was paused goes on.
+        self.resumings: list[Callable[[Owner], object]] = []
         self._suicides: list[Task] = []
         self._held: dict[Owner, list[Task]] = {}
         self._graveyard: list[Coroutine[Any, Any, Any]] = []
@@ -205,6 +207,12 @@ class Kernel:
         """Schedule `owner`'s tasks again; what became runnable meanwhile is runnable now."""
         self.runner.runq.extend(self._held.pop(owner, ()))
         self.unsettled.append(owner)
+        for resuming in self.resumings:
+            resuming(owner)
+
+    def holds(self, owner: Owner) -> bool:
+        """Whether `owner` is paused."""
+        return owner in self._held
 
     # ---- killing
 

@@ -169,25 +169,10 @@ def test_the_real_world_is_refused(reach: Callable[[], Any], what: str) -> None:
     assert "SIMKIT_TEST" not in os.environ
 
 
-def test_threads_by_way_of_trio_are_refused() -> None:
-    """trio.to_thread would start a real one."""
-
-    async def main(_world: World) -> None:
-        await trio.to_thread.run_sync(print)
-
-    error = run(main, tape=Tape.from_seed(1)).error
-    assert isinstance(error, RefusedError)
-    assert __file__ in error.problem.where
-
-
 def test_a_thread_that_trio_kept_is_refused_as_well() -> None:
     """trio keeps threads for a while and hands them out again, which starts none."""
     trio.run(functools.partial(trio.to_thread.run_sync, int))
-
-    async def main(_world: World) -> None:
-        await trio.to_thread.run_sync(print)
-
-    error = run(main, tape=Tape.from_seed(1)).error
+    error = inside(lambda: trio.lowlevel.start_thread_soon(int, print)).error
     assert isinstance(error, RefusedError)
     assert __file__ in error.problem.where
 

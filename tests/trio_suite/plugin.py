@@ -17,11 +17,12 @@ from trio._core import _run
 from trio.abc import Clock
 
 import simkit  # noqa: F401  # the package is whole before its parts
-from simkit._kernel import fallback, loop
+from simkit._kernel import fallback, loop, threads
 from simkit._kernel.kernel import Kernel
 from tests.trio_suite.skipped import FAILING, UNSAFE
 
 _DRIVE = {"fast": loop.drive, "fallback": fallback.drive}[os.environ.get("SIMKIT_TRIO_KERNEL", "fast")]
+threads.STUCK_S = 1.0  # some tests let a thread wait for another one
 _STEPS_MAX = 2_000_000
 _TIME_NS_MAX = 10**9 * 3600 * 24 * 365
 _NS = 10**9
@@ -68,7 +69,8 @@ def run(
         clock.kernel = kernel
     elif clock is not None:
         raise NotImplementedError("the kernel has its own clock")
-    return kernel.run(_DRIVE, async_fn, args)
+    with threads.installed(kernel, lambda: 50_000):
+        return kernel.run(_DRIVE, async_fn, args)
 
 
 for _module in (trio, trio._core, _run):

@@ -20,7 +20,7 @@ SOON = "run_sync_soon has no task of its own: a callback runs before the next st
 CRASH = "the error of a crashed system task ends the run as it is, not inside a TrioInternalError"
 INTERRUPT = "an interrupt is the user's: it ends the run at once"
 CONTEXT = "a simulation begins with an empty context: nothing of the caller's gets in"
-THREADS = "the harness runs the bare kernel, without simulated threads"
+THREADS = "inside a simulated thread the kernel counts as running"
 SOCKETS = "real sockets are refused"
 HOOKS = "async generators of another library in the same thread are not handed on to it, and closing gives no warning"
 WORDS = "tasks are shown by number, as an address differs from run to run"
@@ -55,7 +55,6 @@ FAILING: dict[str, str] = {
     "test_mock_clock::test_mock_clock_autojump_preset": CLOCK,
     "test_testing::test_wait_all_tasks_blocked_with_cushion": IDLE,
     "test_testing::test_open_stream_to_socket_listener": SOCKETS,
-    "test_util::test_is_main_thread": THREADS,
     "test_scheduler_determinism::test_the_trio_scheduler_is_not_deterministic": CHANCE,
     "test_highlevel_open_tcp_stream::test_open_tcp_stream_real_socket_smoketest": SOCKETS,
     "test_highlevel_open_tcp_stream::test_local_address_real": SOCKETS,

@@ -1,0 +1,286 @@
+"""Simulated threads: what `trio.to_thread.run_sync` runs, one at a time and never beside the kernel.
+
+A function that may call back into trio by `trio.from_thread` has to be suspended half way, so each gets a real thread;
+but only who has the baton runs. The kernel hands it over at an instant of virtual time and stands still until it comes
+back: when the function has ended, or waits for trio, or sleeps. So the order of everything is the kernel's.
+
+A thread of a killed process never gets the baton again while the world lasts. Python cannot free its stack without
+unwinding it, so this happens when the run is over and every handle is shut: its `finally` blocks run then.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import outcome
+import trio
+from trio import _threads
+from trio._core._run import GLOBAL_RUN_CONTEXT
+
+from simkit._guard import state
+from simkit._kernel.owner import OWNER, Owner
+from simkit._storage.handle import ProcessDead
+from simkit.errors import ExitCode, Problem, SimkitError
+
+if TYPE_CHECKING:
+    from simkit._kernel.kernel import Kernel
+
+#: Real seconds that a function may hold the baton: longer means that it waits for something real that never comes.
+STUCK_S = 60.0
+_real_start = _thread.start_new_thread
+_real_send = _threads._send_message_to_trio
+_local = threading.local()
+
+
+class ThreadStuckError(SimkitError):
+    """A function in a simulated thread never came back."""
+
+
+class _Hand:
+    """A real thread, kept for the next function when one has ended."""
+
+    def __init__(self) -> None:
+        self.go = _thread.allocate_lock()
+        self.go.acquire()
+        self.work: Callable[[], object] | None = None
+
+    def live(self) -> None:
+        while True:
+            self.go.acquire()
+            work, self.work = self.work, None
+            if work is not None:
+                work()
+            del work
+
+
+_idle: list[_Hand] = []
+
+
+class SimThread:
+    """One function on its way."""
+
+    def __init__(self, threads: Threads, fn: Callable[[], object], deliver: Callable[[Any], object]) -> None:
+        self._threads = threads
+        self._fn = fn
+        self._deliver = deliver
+        self._back = _thread.allocate_lock()
+        self._back.acquire()
+        self._hand: _Hand | None = None
+        self.owner: Owner | None = OWNER.get()
+        self.result: outcome.Outcome[Any] | None = None
+        self.given_up = False
+        #: The real thread's.
+        self.ident = 0
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process that it belongs to is gone."""
+        return self.owner is not None and not self.owner.alive
+
+    @property
+    def finished(self) -> bool:
+        """Whether the function has ended."""
+        return self.result is not None
+
+    # ---- in the kernel's thread
+
+    def go_on(self) -> None:
+        """Hand over the baton, and stand still until it is back."""
+        if self.finished or (self.dead and not self.given_up):
+            return
+        if self._hand is None:
+            self._hand = _idle.pop() if _idle else _new_hand()
+            self._hand.work = self._work
+        with state.lent():
+            self._hand.go.release()
+            if not self._back.acquire(timeout=STUCK_S):
+                self._threads.ended(self)  # as far as we are concerned: it is lost
+                raise _stuck(self.ident)
+        if self.result is not None:
+            hand, self._hand = self._hand, None
+            _idle.append(hand)
+            self._threads.ended(self)
+            if not self.dead and not self.given_up:
+                self._deliver(self.result)
+
+    # ---- in the thread itself
+
+    def wait(self) -> None:
+        """Give the baton back until `go_on`."""
+        hand = self._hand
+        assert hand is not None
+        if not self.given_up:
+            self._back.release()
+            hand.go.acquire()
+            self._enter()
+        if self.given_up:
+            raise ProcessDead("the simulation is over, or the process of this thread is gone")
+
+    def _enter(self) -> None:
+        _local.thread = self
+        self.ident = threading.get_ident()
+        state.take()
+
+    def _work(self) -> None:
+        GLOBAL_RUN_CONTEXT.runner = self._threads.kernel.runner  # what the kernel does on behalf of this thread
+        self._enter()
+        try:
+            self.result = outcome.capture(self._fn)
+        except BaseException as error:  # noqa: BLE001  # as trio's own threads do
+            self.result = outcome.Error(error)
+        finally:
+            GLOBAL_RUN_CONTEXT.__dict__.clear()
+            _local.thread = None
+            self._back.release()
+
+
+class Threads:
+    """The simulated threads of one run."""
+
+    def __init__(self, kernel: Kernel, latency_ns: Callable[[], int]) -> None:
+        self.kernel = kernel
+        self._latency_ns = latency_ns
+        self._living: dict[SimThread, None] = {}
+        self._held: list[SimThread] = []
+        self._limiters: dict[Owner | None, trio.CapacityLimiter] = {}
+
+    def start(self, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
+        """Stand in for `trio.lowlevel.start_thread_soon`."""
+        thread = SimThread(self, fn, deliver)
+        self._living[thread] = None
+        self.later(thread)
+
+    def later(self, thread: SimThread, delay_ns: int | None = None) -> None:
+        """Let `thread` go on after `delay_ns`, or as long as a switch takes."""
+        delay_ns = self._latency_ns() if delay_ns is None else delay_ns
+        self.kernel.timers.call_at(self.kernel.timers.now_ns + delay_ns, self._go_on, (thread,))
+
+    def limiter(self) -> trio.CapacityLimiter:
+        """Stand in for `trio.to_thread.current_default_thread_limiter`: each process has its own."""
+        owner = OWNER.get()
+        if owner not in self._limiters:
+            self._limiters[owner] = trio.CapacityLimiter(_threads.DEFAULT_LIMIT)
+        return self._limiters[owner]
+
+    def ended(self, thread: SimThread) -> None:
+        """Forget a thread that has ended."""
+        self._living.pop(thread, None)
+
+    def give_up(self) -> None:
+        """The run is over: unwind what is still suspended, oldest first."""
+        for thread in list(self._living):
+            thread.given_up = True
+            if thread._hand is not None:
+                thread.go_on()
+        self._living.clear()
+
+    def _go_on(self, thread: SimThread) -> None:
+        if thread.owner is not None and self.kernel.holds(thread.owner):
+            self._held.append(thread)
+        else:
+            thread.go_on()
+
+    def resumed(self, owner: Owner) -> None:
+        """A process goes on, and with it its threads."""
+        held, self._held = self._held, []
+        for thread in held:
+            if thread.owner is owner:
+                self.later(thread, 0)
+            else:
+                self._held.append(thread)
+
+
+class _Answers:
+    """Stands in for the queue on which `trio.from_thread` waits."""
+
+    def __init__(self, threads: Threads, thread: SimThread) -> None:
+        self._threads = threads
+        self._thread = thread
+        self._answer: Any = None
+
+    def put_nowait(self, answer: Any) -> None:
+        self._answer = answer
+        self._threads.later(self._thread)
+
+    def get(self) -> Any:
+        self._thread.wait()
+        return self._answer
+
+
+def current_thread() -> SimThread | None:
+    """The simulated thread that is running; None in the kernel's own."""
+    return cast("SimThread | None", getattr(_local, "thread", None))
+
+
+def sleep(thread: SimThread, seconds: float) -> None:
+    """Stand in for `time.sleep` in a simulated thread."""
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    thread._threads.later(thread, round(seconds * 1_000_000_000))
+    thread.wait()
+
+
+@contextlib.contextmanager
+def installed(kernel: Kernel, latency_ns: Callable[[], int]) -> Iterator[Threads]:
+    """Put simulated threads under `trio.to_thread` in this block."""
+    threads = Threads(kernel, latency_ns)
+    kernel.resumings.append(threads.resumed)
+    names: dict[str, Any] = vars(_threads)
+    before = {name: names[name] for name in ("start_thread_soon", "_send_message_to_trio")}
+    limiter_code = _threads.current_default_thread_limiter.__code__
+    names["start_thread_soon"] = threads.start
+    names["_send_message_to_trio"] = _send
+    names["_simkit_limiter"] = threads.limiter
+    _threads.current_default_thread_limiter.__code__ = _limiter.__code__
+    try:
+        yield threads
+    finally:
+        threads.give_up()
+        _threads.current_default_thread_limiter.__code__ = limiter_code
+        names.update(before)
+        del names["_simkit_limiter"]
+
+
+def _limiter() -> trio.CapacityLimiter:
+    """Stand in for `current_default_thread_limiter`; its globals are those of trio._threads."""
+    return _simkit_limiter()  # type: ignore[name-defined, no-any-return]  # noqa: F821
+
+
+def _send(token: Any, message: Any) -> Any:
+    thread = current_thread()
+    if thread is not None:
+        object.__setattr__(message, "queue", _Answers(thread._threads, thread))
+    return _real_send(token, message)
+
+
+def _new_hand() -> _Hand:
+    hand = _Hand()
+    with state.off():
+        _real_start(hand.live, ())
+    return hand
+
+
+def _stuck(ident: int) -> ThreadStuckError:
+    frame = sys._current_frames().get(ident)
+    where = "a function given to trio.to_thread" if frame is None else _place(traceback.extract_stack(frame))
+    return ThreadStuckError(
+        Problem(
+            "thread-stuck",
+            f"a function in a simulated thread did not come back within {STUCK_S:.0f} s",
+            where,
+            "a function that ends, or waits only by trio.from_thread or time.sleep",
+            "locks, queues and events of the standard library wait for threads that do not run meanwhile; use trio's",
+            ExitCode.TARGET,
+        )
+    )
+
+
+def _place(stack: traceback.StackSummary) -> str:
+    last = stack[-1]
+    return f"{last.filename}:{last.lineno} in {last.name}"
