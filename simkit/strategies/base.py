@@ -89,7 +89,6 @@ class Sampler:
         self.draw = stream.random_source(self.name).random
         self.record = Record()
         self._waiting: dict[int, Waiting] = {}
-        self._highest = -1
         self._last = -1
         known = self.knowledge.runs > 0
         self._places = self.knowledge.counts is not None or self.knowledge.pairs is not None
@@ -103,8 +102,7 @@ class Sampler:
 
     def pick(self, runnable: Sequence[TaskView], step: int) -> int:
         """Return who takes the next step, and keep what it was."""
-        if runnable[-1].number > self._highest:
-            self._meet(runnable)
+        self._meet(runnable)
         if len(runnable) == 1:
             index = 0
         elif step >= self._fair_from:
@@ -135,13 +133,14 @@ class Sampler:
         return Waiting(task.number, footprint, site, labels(footprint, site))
 
     def _meet(self, runnable: Sequence[TaskView]) -> None:
-        """New tasks are the last of the newly runnable, as these are in order of creation; the last step made them."""
-        new = [task for task in reversed(runnable) if task.number > self._highest]
-        new.reverse()
-        for task in new:
-            self.record.spawned(task.number, self._last)
-        self._highest = new[-1].number
-        self.met(new, self._last)
+        """Take note of tasks not seen before; the last step made them (or resumed the process that they belong to)."""
+        paths = self.record.paths
+        new = [task for task in runnable if task.number not in paths]
+        if new:
+            new.sort(key=_number)
+            for task in new:
+                self.record.spawned(task.number, self._last)
+            self.met(new, self._last)
 
     def likely(self, weights: Sequence[int]) -> int:
         """Draw an index, each as likely as its weight; the weights must not all be 0."""
@@ -166,3 +165,7 @@ class Sampler:
 
     def taken(self, waiting: Waiting, runnable: Sequence[TaskView]) -> None:
         """This step is about to be taken, also when there was no choice; `runnable` still has it."""
+
+
+def _number(task: TaskView) -> int:
+    return task.number

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simkit import World, search, step, touch
+from simkit import Limits, World, search, step, touch
 from simkit.errors import SimkitError
 from simkit.searching import Found, NotFound, Program
 from simkit.strategies import (
@@ -195,7 +195,7 @@ programs = st.lists(st.lists(accesses, min_size=1, max_size=3).map(tuple), min_s
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(programs)
 def test_reduction_misses_no_end(tasks: list[tuple[Access, ...]]) -> None:
     """Whatever every schedule together can lead to, the reduced ones lead to, in no more runs."""
@@ -230,7 +230,7 @@ def locked(*orders: str) -> Program:
     return program
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from(["a", "b", "ab", "ba"]), min_size=2, max_size=2))
 def test_reduction_finds_every_deadlock(orders: list[str]) -> None:
     """Where some schedule deadlocks, a reduced search finds one that does; where none does, both say so."""
@@ -291,6 +291,31 @@ def test_unfair_strategies_end_fairly(name: str) -> None:
             nursery.start_soon(tell)
 
     assert explored(spinning, name, runs_max=30).counts.inconclusive == 0
+
+
+@pytest.mark.parametrize("name", [*SAMPLERS, "delays1", "reduced"])
+def test_strategies_survive_kills_and_pauses(name: str) -> None:
+    """Tasks that vanish, are held back before their first step, or come back, confuse no strategy."""
+
+    async def worker() -> None:
+        while True:
+            await step("update", "work")
+
+    async def turbulent(world: World) -> None:
+        host = world.host("h")
+        for _ in range(2):
+            held, killed, left = (host.start(worker) for _ in range(3))
+            held.pause()
+            await step("read", "work")
+            killed.kill()
+            held.resume()
+            await step("read", "work")
+            left.pause()
+            left.kill()
+            held.kill()
+
+    counts = explored(turbulent, name, runs_max=10, limits=Limits(steps=2_000)).counts
+    assert counts.runs + counts.redundant > 0
 
 
 def test_surw_is_uniform_over_what_it_selects() -> None:
