@@ -30,7 +30,7 @@ _FAULTS_HEAD = """\
 
 What can go wrong in a simulated world. A fault is *struck* by a call, here and now, or *drawn* from the tape, as often as
 an option says; either way it counts in `Outcome.fired` (disk and network) or stands in the trace. `World.calm()` and
-`simkit.eventually` turn all of them off. *Checked* means that the same program plays on the real operating system and in
+`simkit.eventually` turn all of them off; `simkit.swarm.draw_faults(world)` draws a mix for one run. *Checked* means that the same program plays on the real operating system and in
 simulation, and must make the same observations: `pytest tests/fidelity`, as root on Linux; what a machine cannot provoke
 is skipped there with its reason.
 

@@ -11,7 +11,6 @@ import trio
 
 from tests.fidelity.stages import Actor, RealActor, Stage, agree, attempted, connecting, tried
 
-
 pytestmark = pytest.mark.slow  # real processes, file systems, time
 
 
