@@ -6,7 +6,7 @@ The map, from the caller's side:
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
 - `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
-- `explore`: a crash at every boundary; `faults`: all that can go wrong; `copies`: what no fault may damage entirely
+- `explore`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
