@@ -30,13 +30,18 @@ _FAULTS_HEAD = """\
 
 What can go wrong in a simulated world. A fault is *struck* by a call, here and now, or *drawn* from the tape, as often as
 an option says; either way it counts in `Outcome.fired` (disk and network) or stands in the trace. `World.calm()` and
-`simkit.eventually` turn all of them off; `simkit.swarm.draw_faults(world)` draws a mix for one run. *Checked* means that the same program plays on the real operating system and in
-simulation, and must make the same observations: `pytest tests/fidelity`, as root on Linux; what a machine cannot provoke
-is skipped there with its reason.
+`simkit.eventually` turn all of them off; `simkit.swarm.draw_faults(world)` draws a mix for one run. *Checked* means that
+the same program plays on the real operating system and in simulation, and must make the same observations:
+`pytest tests/fidelity`, as root on Linux; what a machine cannot provoke is skipped there with its reason.
 
 What may be left after a power loss is listed by `Disk.crash_states(bound)`: every legal state when there are few, else a
 sample with a bias to boundaries. `World.copies.declare(name, copies)` sets a budget: silent damage (rot, misdirected
 writes, lying syncs) spares the last good copy.
+
+A program has a say in it by named points. `simkit.maybe("name")` is true now and then, in half of the runs: put what is
+legal and rare behind it. `simkit.always("name", condition)` and `simkit.unreachable("name")` fail the run, also when the
+program swallows their error; `simkit.sometimes("name", condition)` and `simkit.reachable("name")` should be met at least
+once in a campaign: `simkit.point_coverage.Coverage.of(outcomes).never(declared("src"))` names those that were not.
 """
 
 
