@@ -59,6 +59,18 @@ def test_a_failing_run_is_a_case_that_replays(tmp_path: Path, kernel: str) -> No
     assert case.target["program"].endswith(":overtaken")
 
 
+@pytest.mark.parametrize("strategy", ["portfolio", "delays2", "reduced", "pct3"])
+def test_both_kernels_search_the_same(strategy: str) -> None:
+    """Counts, curve and the found case do not depend on the loop that steps the tasks."""
+    fast, fallback = (
+        search(overtaken, strategy, runs_max=60, seed=4, kernel=kernel) for kernel in ("fast", "fallback")
+    )
+    assert fast.counts == fallback.counts
+    assert isinstance(fast, Found) == isinstance(fallback, Found)
+    if isinstance(fast, Found) and isinstance(fallback, Found):
+        assert fast.case == fallback.case
+
+
 def test_searches_are_in_the_public_package() -> None:
     """The names that users need are those of simkit itself, whatever was imported before."""
     assert simkit.search is search
