@@ -103,6 +103,15 @@ _DISK = (
         "test_power.test_a_failed_fsync_drops_the_dirty_pages",
     ),
     Fault(
+        "failed fsync of another",
+        "disk",
+        "whoever has the file open is told of a failed write-back, once; whoever opens it later is not",
+        '`fail_next("fsync", errno.EIO)`',
+        "`fsync_eio`",
+        "as above, with three open files",
+        "test_power.test_a_failed_fsync_is_told_to_everybody_who_has_the_file_open",
+    ),
+    Fault(
         "lying fsync",
         "disk",
         "says done, makes nothing durable; of files and of directories",

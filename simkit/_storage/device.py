@@ -168,12 +168,17 @@ class Device:
             self.enter("fsync", file.path, file=file)
         except OSError:
             file.inode.drop_dirty()
+            file.failures_told = file.inode.failures
             raise
         if self.faulty and self._lies("fsync", file.path):
             return
-        file.inode.sync()
+        inode = file.inode
+        inode.sync()
         if self.entry_durable_on_fsync:
-            self._names.sync(lambda change: change.links(file.inode))
+            self._names.sync(lambda change: change.links(inode))
+        if file.failures_told != inode.failures:  # another open file met the error: this one is told as well, once
+            file.failures_told = inode.failures
+            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
 
     def rot(self, inode: Inode, path: str, at: int, bit: int) -> bool:
         """Turn a bit over, in the cache and on the disk; False when the file is to be spared."""

@@ -58,7 +58,7 @@ class Tear:
 class File:
     """An open file of one process. Every call after the owner's death raises `ProcessDead` and does nothing."""
 
-    __slots__ = ("_disk", "alive", "inode", "number", "on_release", "owner", "path")
+    __slots__ = ("_disk", "alive", "failures_told", "inode", "number", "on_release", "owner", "path")
 
     def __init__(self, disk: Device, inode: Inode, path: str, owner: Owner | None, number: int) -> None:
         self._disk = disk
@@ -67,6 +67,8 @@ class File:
         self.owner = owner
         self.number = number
         self.alive = True
+        #: How many failed write-backs of this file its holder knows of, or never will: those before it was opened.
+        self.failures_told = inode.failures
         #: Called once when the handle goes, whether closed or dead: the place to give locks back.
         self.on_release: Callable[[], None] | None = None
 

@@ -132,12 +132,14 @@ def settle(image: bytearray, change: Change, settled: Settled) -> None:
 class Inode:
     """A file without a name. The disk's directory entries give it one, or several after a crash, or none."""
 
-    __slots__ = ("cache", "durable", "locks", "pending")
+    __slots__ = ("cache", "durable", "failures", "locks", "pending")
 
     def __init__(self) -> None:
         self.cache = bytearray()
         self.durable = bytearray()
         self.pending: list[Change] = []
+        #: How often its dirty pages were lost by a failed fsync; each open file tells its holder once.
+        self.failures = 0
         #: Advisory locks on this file; made by whoever locks it first, gone with the power.
         self.locks: object = None
 
@@ -169,6 +171,7 @@ class Inode:
         size is metadata and stays.
         """
         self.pending = [change for change in self.pending if isinstance(change, Truncate)]
+        self.failures += 1
 
     def drop_cache(self) -> None:
         """Read anew what is clean: what the disk really holds shows, under what is still dirty. The size stays."""

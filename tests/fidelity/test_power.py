@@ -161,6 +161,28 @@ def test_a_name_can_become_durable_before_the_bytes(root: None, tmp_path: Path) 
     assert loses(lambda _: None, program, tmp_path) == {"/f": b"", "/g": b"data"}
 
 
+@contextlib.contextmanager
+def full_device(folder: Path) -> Iterator[RealFiles]:
+    """An ext4 file system with a synced file `/f`, on a device that takes nothing more."""
+    for small in mounted("none", folder / "small", "-t", "tmpfs", "-o", "size=6m"):
+        with ext4(small / "image", folder / "mnt", "-O", "^has_journal", size=32 * MIB) as mount:
+            with RealFiles(mount) as files:
+                put(files, "/f", b"old", sync=True)
+                with (small / "fill").open("wb", buffering=0) as fill, contextlib.suppress(OSError):
+                    while True:
+                        fill.write(b"x" * 65536)
+                yield files
+            (small / "fill").unlink()  # so that the file system can be unmounted whole
+
+
+def failing_disk() -> SimulatedFiles:
+    """A simulated disk with a synced file `/f`, whose next fsync fails."""
+    disk = Disk("machine", Tape.from_seed(0).stream("disk"))
+    put(SimulatedFiles(disk), "/f", b"old", sync=True)
+    disk.fail_next("fsync", errno.EIO)
+    return SimulatedFiles(disk)
+
+
 def test_a_failed_fsync_drops_the_dirty_pages(root: None, tmp_path: Path) -> None:
     """The device below is full: fsync fails, a later one says fine; reads show the data until the cache is gone."""
 
@@ -173,26 +195,26 @@ def test_a_failed_fsync_drops_the_dirty_pages(root: None, tmp_path: Path) -> Non
         handle.forget_clean()
         return [*seen, handle.size() - size, handle.read(4, size + MIB - 4), handle.read(3, 0)]
 
-    def real() -> list[object]:
-        for small in mounted("none", tmp_path / "small", "-t", "tmpfs", "-o", "size=6m"):
-            with (
-                ext4(small / "image", tmp_path / "mnt", "-O", "^has_journal", size=32 * MIB) as mount,
-                RealFiles(mount) as files,
-            ):
-                put(files, "/f", b"old", sync=True)
-                with (small / "fill").open("wb", buffering=0) as fill, contextlib.suppress(OSError):
-                    while True:
-                        fill.write(b"x" * 65536)
-                seen = program(files)
-                (small / "fill").unlink()  # so that the file system can be unmounted whole
-        return seen
+    with full_device(tmp_path) as files:
+        real = program(files)
+    assert real == program(failing_disk()) == [True, True, MIB, b"nnnn", MIB, b"\0\0\0\0", b"old"]
 
-    disk = Disk("machine", Tape.from_seed(0).stream("disk"))
-    put(SimulatedFiles(disk), "/f", b"old", sync=True)
-    disk.fail_next("fsync", errno.EIO)
-    simulated = program(SimulatedFiles(disk))
-    assert simulated == [True, True, MIB, b"nnnn", MIB, b"\0\0\0\0", b"old"]
-    assert real() == simulated
+
+def test_a_failed_fsync_is_told_to_everybody_who_has_the_file_open(root: None, tmp_path: Path) -> None:
+    """Whoever had it open is told once, also when another's fsync met the error; whoever opens it later is not."""
+
+    def program(files: Files) -> list[bool]:
+        one, other = files.open("/f"), files.open("/f")
+        one.write(b"n" * MIB, 4096)
+        seen = [tried(one.fsync) != "None"]
+        for _ in range(3):
+            tried(one.fsync)
+        later = files.open("/f")
+        return [*seen, tried(later.fsync) == "None", tried(other.fsync) != "None", tried(other.fsync) == "None"]
+
+    with full_device(tmp_path) as files:
+        real = program(files)
+    assert real == program(failing_disk()) == [True] * 4
 
 
 def test_rot_below_the_file_system_is_read_as_data(root: None, tmp_path: Path) -> None:
