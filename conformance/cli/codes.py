@@ -57,7 +57,7 @@ CODES: Mapping[str, Code] = {
     "adapter-malformed-answer": Code(
         "an answer of the adapter has a field that is missing, unknown or of another type",
         ("another protocol version", "a status without a state"),
-        "Compare the line in the message with docs/adapters.md.",
+        "Compare the line in the message with the tables of docs/contract.md.",
     ),
     "adapter-not-found": Code(
         "there is no such adapter",
