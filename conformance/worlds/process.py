@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import socket
 import time
 from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
+from conformance import ports
 from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from simkit.services import Gate, Outside
 
 _MS = 1_000_000
-_LOOPBACK = "127.0.0.1"
 
 
 @attrs.define(eq=False)
@@ -64,9 +63,9 @@ class RealUnit:
 class ProcessWorld:
     """Launches the units of one run. Use `process_world`, which cleans up."""
 
-    def __init__(self, target: Target, python: str, folder: Path, processes: Processes) -> None:
+    def __init__(self, target: Target, python: str, folder: Path, processes: Processes, engine_port: int) -> None:
         self._target, self._python, self._folder, self._processes = target, python, folder, processes
-        self._engine_port = _free_port()
+        self._engine_port = engine_port
         self._hosted: Hosted | None = None
         #: What the adapter sent to the services that could not be read.
         self.problems: list[Problem] = []
@@ -133,25 +132,18 @@ class ProcessWorld:
         return {
             **self._target.environment(unit),
             "SIMKIT_STATE": str(state),
-            "SIMKIT_ENGINE_HOST": _LOOPBACK,
+            "SIMKIT_ENGINE_HOST": ports.LOOPBACK,
             "SIMKIT_ENGINE_PORT": str(self._engine_port),
-            "SIMKIT_SERVICES": f"http://{_LOOPBACK}:{port}",
+            "SIMKIT_SERVICES": f"http://{ports.LOOPBACK}:{port}",
         }
 
 
 @contextlib.asynccontextmanager
 async def process_world(target: Target, python: str, folder: Path) -> AsyncIterator[ProcessWorld]:
     """A world for one run, with its files in the empty `folder`; every process is gone when the block is left."""
-    async with Processes() as processes:
-        yield ProcessWorld(target, python, folder, processes)
-
-
-def _free_port() -> int:
-    """A port nobody listens on now; the engine takes it a moment later."""
-    with socket.socket() as probe:
-        probe.bind((_LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    with ports.reserved() as engine_port:  # kept until every process is gone
+        async with Processes() as processes:
+            yield ProcessWorld(target, python, folder, processes, engine_port)
 
 
 def _impossible(what: str) -> Problem:
