@@ -22,8 +22,8 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 _FILES = (
     "a real file",
-    "files on the host's simulated disk: `Host.disk`, or SQLite through apsw",
-    "read configuration and code before the simulation starts, and hand it in",
+    "files on the host's simulated disk: open, os and pathlib in a process of a host; `Host.disk` on the outside",
+    "read configuration and code before the simulation starts, and hand it in or `Host.disk.load` it",
 )
 _SOCKETS = (
     "a real socket",
@@ -75,7 +75,7 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
                 "chmod",
                 "chown",
             ),
-            *("utime", "chdir", "fwalk", "walk", "setxattr", "mkfifo"),
+            *("utime", "chdir", "fwalk", "setxattr", "mkfifo"),
         )
     },
     "tempfile.mkstemp": _FILES,
@@ -170,6 +170,11 @@ def _asks_for_numbers(frame: types.FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def is_reading() -> bool:
+    """Whether the caller is Python itself, reading the program's own text."""
+    return _reads_the_program(inspect.currentframe())
 
 
 def _reads_the_program(frame: types.FrameType | None) -> bool:

@@ -7,6 +7,7 @@ import datetime
 import random
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import attrs
 
@@ -26,6 +27,7 @@ class Active:
     refusals: list[SimkitError] = attrs.field(factory=list)
     permitted: list[str] = attrs.field(factory=list)
     busy: bool = False
+    files: dict[int, Any] = attrs.field(factory=dict)  # open descriptors on simulated disks, see `files`
 
 
 _active: Active | None = None

@@ -18,7 +18,7 @@ from typing import Any
 
 import trio
 
-from simkit._guard import refuse
+from simkit._guard import files, refuse
 from simkit._guard.state import Active, here
 
 _NS = 1_000_000_000
@@ -270,6 +270,7 @@ def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
         real = getattr(module, name, None)
         if real is not None:
             yield module, name, real, _stand_in_for(real, simulated)
+    yield from files.table()
     yield datetime_module, "datetime", _real_datetime, SimulatedDatetime
     yield datetime_module, "date", _real_date, SimulatedDate
     yield random, "Random", random.Random, SimulatedRandom

