@@ -298,8 +298,8 @@ _NETWORK = (
         "a datagram does not arrive: drawn, on a cut link, or as the queue is full",
         '`strike_next("datagram-loss", a, b)`',
         "`datagram_losses`",
-        "a receive queue that nobody empties",
-        "test_datagrams.test_what_nobody_reads_is_dropped",
+        f"{_NAMESPACE}; a receive queue that nobody empties",
+        "test_links.test_a_cut_link_loses_messages",
     ),
     Fault(
         "doubled message",

@@ -25,6 +25,15 @@ async def echo(_files: Files, port: int | str) -> None:
     await trio.serve_tcp(handle, int(port), host="0.0.0.0")
 
 
+async def udp_echo(_files: Files, port: int | str) -> None:
+    """Send back each message."""
+    with trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM) as socket:
+        await socket.bind(("0.0.0.0", int(port)))
+        while True:
+            data, source = await socket.recvfrom(1000)
+            await socket.sendto(data, source)
+
+
 async def deaf(_files: Files, port: int | str) -> None:
     """Accept, and never read."""
 

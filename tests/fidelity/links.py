@@ -8,7 +8,6 @@ import json
 import socket as stdlib_socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 import trio
+import trio.testing
 
 from tests.fidelity import actors
 from tests.fidelity.stages import attempted, connecting, told
@@ -133,6 +133,23 @@ async def narrowed(link: Link) -> list[bool]:
     return [0.4 < took < 10, received == data]
 
 
+async def messages(link: Link) -> list[int]:
+    """Of messages sent before, while and after the link is cut, the one in the middle is lost for good."""
+    answered: list[int] = []
+    with trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM) as socket:
+        await socket.bind(("0.0.0.0", 0))
+        for number in range(3):
+            if number == 1:
+                link.cut()
+            await socket.sendto(bytes([number]), (link.server, PORT))
+            await trio.sleep(0.1)
+            link.mend()
+        with trio.move_on_after(1):
+            while True:
+                answered.append((await socket.recvfrom(10))[0][0])
+    return answered
+
+
 async def nameless(_: Link) -> list[object]:
     """No resolver can be reached."""
     try:
@@ -142,8 +159,7 @@ async def nameless(_: Link) -> list[object]:
     return []
 
 
-async def play(link: Link, program: str, start: Callable[[], object]) -> Any:
-    start()
+async def play(link: Link, program: str) -> Any:
     with trio.fail_after(60):
         return await globals()[program](link)
 
@@ -152,7 +168,10 @@ async def main(program: str) -> None:
     link = RealLink()
     link.mend()
     async with trio.open_nursery() as nursery:
-        seen = await play(link, program, lambda: nursery.start_soon(actors.echo, NO_FILES, PORT))
+        for actor in (actors.echo, actors.udp_echo):
+            nursery.start_soon(actor, NO_FILES, PORT)
+        await trio.testing.wait_all_tasks_blocked()
+        seen = await play(link, program)
         nursery.cancel_scope.cancel()
     print(json.dumps(seen))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from simkit.world import World
 from tests.fidelity import links
@@ -36,7 +37,10 @@ def agree_on_links(program: str, prepare: Callable[[World], object] = lambda _: 
     async def main(world: World) -> Any:
         stage = SimulatedStage(world)
         prepare(world)
-        return await links.play(links.SimulatedLink(stage), program, lambda: stage.start("echo", links.PORT))
+        for actor in ("echo", "udp_echo"):
+            stage.start(actor, links.PORT)
+        await trio.testing.wait_all_tasks_blocked()
+        return await links.play(links.SimulatedLink(stage), program)
 
     real, simulated = json.loads(done.stdout), simulate(main)
     assert real == simulated, f"real {real}, simulated {simulated}"
@@ -56,6 +60,11 @@ def test_whoever_sends_into_a_cut_link_gives_up(root: None) -> None:
 def test_a_narrow_link_takes_time(root: None) -> None:
     """As much as its bandwidth says."""
     assert agree_on_links("narrowed") == [True, True]
+
+
+def test_a_cut_link_loses_messages(root: None) -> None:
+    """Nobody is told, and mending brings nothing back."""
+    assert agree_on_links("messages") == [0, 2]
 
 
 def test_a_name_cannot_be_resolved_for_now(root: None) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import apsw
 import pytest
 import trio
 
-from simkit.explore import CrashPoint, crash_everywhere, crash_points
+from simkit.disk import Disk
+from simkit.explore import CrashPoint, crash_everywhere, crash_points, power_losses
+from simkit.host import Host
 from simkit.tape import Tape
 from simkit.world import Outcome, World, run
 
@@ -78,3 +82,57 @@ def test_crashing_everywhere_finds_an_early_acknowledgement_and_nothing_in_sound
         lost = [point for point, kept in results if not kept]
         assert bool(lost) is (mode == "early")
         assert all(isinstance(point, CrashPoint) for point in lost)
+
+
+def replace_file(disk: Disk, host: Host, care: str) -> None:
+    """Replace /f by a rename; `care` says which syncs are made."""
+    owner = host.processes[-1]
+    file = disk.open("/f.tmp", create=True, owner=owner)
+    file.write(b"new", 0)
+    if "file" in care:
+        file.fsync()
+    disk.rename("/f.tmp", "/f", owner=owner)
+    if "directory" in care:
+        disk.sync_dir("/", owner=owner)
+
+
+def replacing(point: CrashPoint | None, strike: Callable[[Host], object], care: str) -> Outcome[tuple[bool, bytes]]:
+    """One run: whether the program was told that it is done, and what /f holds after a power loss."""
+
+    async def main(world: World) -> tuple[bool, bytes]:
+        host = world.host("a")
+        host.disk.load({"/f": b"old"})
+        done: list[int] = []
+
+        async def program() -> None:
+            replace_file(host.disk, host, care)
+            done.append(1)
+            host.disk.open("/done", create=True, owner=host.processes[-1])
+
+        if point is not None:
+            host.at_boundary(point.number, lambda: strike(host))
+        await host.start(program).wait()
+        return bool(done), host.disk.read_file("/f")
+
+    return run(main, tape=Tape.from_seed(1))
+
+
+@pytest.mark.parametrize(
+    ("care", "left"),
+    [
+        ("file, directory", {(False, b"old"), (False, b"new"), (True, b"new")}),
+        ("directory", {(done, data) for done in (False, True) for data in (b"new", b"", bytes(3))} | {(False, b"old")}),
+        ("file", {(False, b"old"), (True, b"new"), (True, b"old")}),
+    ],
+)
+def test_power_is_lost_everywhere_into_every_state(care: str, left: set[tuple[bool, bytes]]) -> None:
+    """Each forgotten sync of the classic replacement shows as a state that should not be; none forgotten, none found."""
+    probe = replacing(None, print, care)
+    seen = {run.unwrap() for _, _, run in power_losses(probe, lambda point, strike: replacing(point, strike, care))}
+    assert seen == left
+
+
+def test_a_crash_that_strikes_nothing_is_an_error() -> None:
+    """The run must be the probe's: a boundary that it never crosses is told."""
+    with pytest.raises(RuntimeError, match=r"a\.boundary#1"):
+        list(power_losses({"a": 99}, lambda _, strike: replacing(None, strike, "file"), most=1))
