@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from simkit.explore import (
         crash_points as crash_points,
     )
+    from simkit.explore import (
+        power_losses as power_losses,
+    )
     from simkit.guard import RefusedError as RefusedError
     from simkit.points import (
         always as always,
@@ -133,6 +136,7 @@ _HOMES = {
     "CrashPoint": "simkit.explore",
     "crash_points": "simkit.explore",
     "crash_everywhere": "simkit.explore",
+    "power_losses": "simkit.explore",
     "RefusedError": "simkit.guard",
     "always": "simkit.points",
     "eventually": "simkit.points",
