@@ -1,9 +1,10 @@
 """The guard: inside a simulation, what is not deterministic is virtual, and what cannot be virtual is refused.
 
-Virtual: `time`, `datetime.now`, unseeded `random`, `uuid`, `secrets`, `os.urandom`, `os.getpid`. Refused, with an error
-that names file and line and the simulated way: sockets, files, subprocesses, threads, signals, `time.sleep`. Imports work.
-Only the simulation's own thread is guarded. Not seen: `hash()` of strings, order by `id()`, C extensions that ask the
-system themselves; running twice and comparing digests finds these.
+Virtual: `time`, `datetime.now`, unseeded `random`, `uuid`, `secrets`, `os.urandom`, `os.getpid`; in a process `open`, `os`
+and `pathlib`, on its host's disk; in a thread of `trio.to_thread` also `time.sleep`. Refused, with an error that names file
+and line and the simulated way: sockets, files on the outside, subprocesses, threads, signals, `time.sleep` in a task.
+Imports work. Only the simulation's own threads are guarded. Not seen: `hash()` of strings, order by `id()`, C extensions
+that ask the system themselves; running twice and comparing digests finds these.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ MODULES = (
     *(f"{CORE}/test_{name}.py" for name in ("run", "parking_lot", "local", "asyncgen", "cancelled", "unbounded_queue")),
     *(f"{CORE}/test_{name}.py" for name in ("mock_clock", "exceptiongroup_gc", "tutil")),
     *(f"{HIGH}/test_{name}.py" for name in ("sync", "channel", "timeouts", "abc", "contextvars", "highlevel_generic")),
-    *(f"{HIGH}/test_{name}.py" for name in ("testing", "util", "scheduler_determinism", "tracing")),
+    *(f"{HIGH}/test_{name}.py" for name in ("testing", "util", "scheduler_determinism", "tracing", "file_io", "path")),
     *(f"{HIGH}/test_highlevel_{name}.py" for name in ("serve_listeners", "open_tcp_stream")),
 )
 

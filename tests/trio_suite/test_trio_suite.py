@@ -15,7 +15,7 @@ from tests.trio_suite.skipped import FAILING, MODULES, UNSAFE, table
 
 ROOT = Path(__file__).parent.parent.parent
 TRIO = Path(trio.__file__).parent
-PASSED_MIN = 280
+PASSED_MIN = 360
 
 
 @pytest.mark.slow
