@@ -53,7 +53,7 @@ source = "this test"
 
 [limits]
 settle_ms = 300
-boot_ms = 2000
+boot_ms = 30000
 poll_ms = 5
 """
 
