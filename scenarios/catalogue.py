@@ -166,8 +166,7 @@ def interruptions_of(
         yield _twice(Site("barrier", call.id, 1, "applied"))
     if thorough:
         for call in plan.calls():
-            yield _twice(Site("barrier", call.id, 1, "received"))
-            yield _twice(Site("barrier", call.id, 1, "replied"))
+            yield from (_twice(Site("barrier", call.id, 1, one)) for one in passed(call) if one != "applied")
             yield from (_twice(Site("barrier", call.id, 1, "applied", unit=unit)) for unit in units if unit != "worker")
 
 
@@ -189,9 +188,22 @@ def _moments(plan: Plan) -> Iterator[Interruption]:
     yield Interruption("kill", Site("end"))
 
 
+def passed(call: Call) -> tuple[Barrier, ...]:
+    """The barriers its first request comes to: one that its script resets is never replied to."""
+    match call.script[:1]:
+        case ("reset-before",):
+            return ("received",)
+        case ("reset-after",):
+            return ("received", "applied")
+        case ("error-before" | "reject",):
+            return ("received", "replied")
+        case _:
+            return BARRIERS
+
+
 def _at_calls(plan: Plan) -> Iterator[Interruption]:
     for call in plan.calls():
-        for barrier in BARRIERS:
+        for barrier in passed(call):
             yield Interruption("kill", Site("barrier", call.id, 1, barrier))
     for call in plan.calls():
         yield Interruption("drop", Site("barrier", call.id, 1, "applied"))

@@ -57,6 +57,7 @@ def certify(
     installed = real.environment_of(parsed, emit)
     docket = Docket(parsed, origin_of(parsed, "process"), store, emit, tier=tier)
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
+    docket.tell_unfired()
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping)
     verdicts = docket.verdicts(proven.uncaught())

@@ -165,6 +165,16 @@ class Docket:
             self._emit(VerdictReached(verdict, obligation.name, obligation.level, obligation.profile))
         return reached
 
+    def tell_unfired(self) -> None:
+        """Name the interruptions that were asked for and never struck: what they were to show was not put to the test."""
+        if not self.unfired:
+            return
+        total = self.unfired.total()
+        shown = ", ".join(f"{label} × {n}" if n > 1 else label for label, n in self.unfired.most_common(_SHOWN_MAX))
+        more = ", …" if len(self.unfired) > _SHOWN_MAX else ""
+        never = "1 interruption never struck" if total == 1 else f"{total} interruptions never struck"
+        self._emit(Noted(f"{never}, for the run never came there: {shown}{more}"))
+
     def _missing(self, id_: str) -> str:
         """What would put the obligation to the test, where the manifest or the tier rules it out."""
         if why := ruled_out(id_, self._manifest):

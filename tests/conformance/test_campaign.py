@@ -435,3 +435,17 @@ def test_every_scenario_of_the_full_tier_is_found_by_its_name() -> None:
         assert real.scenario_named(target, scenario.name) == scenario
     assert real.scenario_named(target, "seed/x") is None
     assert real.scenario_named(target, "nowhere/undisturbed") is None
+
+
+def test_what_never_struck_is_told(docket: Docket, listener: Listener) -> None:
+    """Counted by what was asked for, the most frequent first; where everything struck nothing is said."""
+    docket.tell_unfired()
+    assert listener.of(e.Noted) == []
+    for label in ("kill@end", "kill@*#1.applied", "kill@*#1.applied", "drop@a#1.applied", "reset@a#1.applied"):
+        docket.add(attrs.evolve(judged(0, exercised=["DUR-1"]), unfired=(label,)))
+    docket.tell_unfired()
+    (noted,) = listener.of(e.Noted)
+    assert noted.text == (
+        "5 interruptions never struck, for the run never came there: "
+        "kill@*#1.applied × 2, kill@end, drop@a#1.applied, …"
+    )

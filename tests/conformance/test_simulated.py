@@ -281,3 +281,18 @@ def test_an_adapter_that_cannot_be_loaded_is_told(tmp_path: Path) -> None:
     problem = caught.value.problem
     assert (problem.code, problem.exit_code) == ("adapter-cannot-load", ExitCode.TARGET)
     assert "nowhere_to_be_found" in problem.what
+
+
+@pytest.mark.slow
+def test_every_interruption_of_the_core_tier_strikes() -> None:
+    """On the reference runtime; but after the last call there is no further effect at which a second crash could."""
+    manifest = REFERENCE.manifest
+    missed: dict[str, tuple[str, ...]] = {}
+    for scenario in catalogue.tier("core", manifest.operations.supported, workers=True, units=tuple(manifest.units)):
+        unfired = simulate(REFERENCE, 0, scenario=scenario).observation.unfired
+        if unfired:
+            missed[scenario.name] = unfired
+    last = {name: story.plan.calls()[-1].id for name, story in catalogue.STORIES.items()}
+    assert missed == {
+        f"{name}/kill@{call}#1.applied+kill@*#1.applied": ("kill@*#1.applied",) for name, call in last.items()
+    }
