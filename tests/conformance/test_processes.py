@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -382,7 +383,7 @@ def test_a_command_that_cannot_run_says_why(tmp_path: Path, command: list[str], 
 
     problem = trio.run(main)
     assert problem.code == "worker-cannot-start"
-    assert problem.where == f"`{command[0]}` in {tmp_path / folder}"
+    assert problem.where == f"`{shlex.quote(command[0])}` in {tmp_path / folder}"
     assert "No such file" in problem.what
 
 
