@@ -1,6 +1,7 @@
 """Environments of targets: one virtual environment per adapter, version and requirements, made on first use and kept.
 
-`ensure(target, progress)` returns the interpreter to run the adapter with. Environments lie in the user's cache folder
+`ensure(target, progress)` returns the interpreter to run the adapter with; `provide(recipe, progress)` does the same for
+whatever else needs an environment (see `pythons`). Environments lie in the user's cache folder
 (`SIMKIT_CACHE`, else `XDG_CACHE_HOME/simkit`, else `~/.cache/simkit`) and are used again without any network. A folder
 counts as an environment once its marker is there, which is written last; one without it was cut short and is made anew.
 A lock file keeps two of us from making the same one. The marker records every version that was resolved.
@@ -62,6 +63,23 @@ _FULL = ("no space left on device", "disk quota exceeded")
 
 
 @attrs.frozen
+class Recipe:
+    """What an environment is made of, and how to speak of it."""
+
+    name: str
+    version: str
+    title: str  # for people: "dbos 3.4.0 (default)"
+    asked: str  # what the user typed to get it
+    expected: str  # what could be installed instead, when there is no such release
+    requirements: tuple[str, ...]
+    lock: Path | None = None  # every version pinned: installed instead of `requirements`
+    python: str = sys.executable  # the interpreter it is made from
+    identity: str = sys.version  # what tells that interpreter from others
+    pins: tuple[str, ...] = ()  # `name==version`: used for whatever `requirements` need
+    links: tuple[Path, ...] = ()  # packages, and their metadata, that are linked into it as they are
+
+
+@attrs.frozen
 class Installed:
     """An environment that is ready."""
 
@@ -83,16 +101,31 @@ def ensure(target: Target, progress: Callable[[str], None] | None = None, *, cac
 
     Raises `SimkitError`: `install-no-network`, `install-no-version`, `install-failed`, `cache-full`, `cache-unusable`.
     """
-    progress = progress or _silent
     if not target.requirements:
         return Installed(sys.executable, (), None, fresh=False)
-    folder = (cache or cache_folder()) / "environments" / _folder_name(target)
+    harness = target.manifest.harness
+    recipe = Recipe(
+        name=target.name,
+        version=target.version,
+        title=target.title,
+        asked=f"-t {target.text}",
+        expected=f"a released version, e.g. {harness.name}=={harness.version}",
+        requirements=target.requirements,
+        lock=target.lock,
+    )
+    return provide(recipe, progress, cache=cache)
+
+
+def provide(recipe: Recipe, progress: Callable[[str], None] | None = None, *, cache: Path | None = None) -> Installed:
+    """The environment of `recipe`, as `ensure` makes them, with the same errors."""
+    progress = progress or _silent
+    folder = (cache or cache_folder()) / "environments" / _folder_name(recipe)
     if (ready := _ready(folder)) is not None:
         return ready
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.with_name(f"{folder.name}.lock"), progress):
-            return _ready(folder) or _make(target, folder, progress)
+            return _ready(folder) or _make(recipe, folder, progress)
     except OSError as error:
         raise _cache_problem(error, folder) from error
 
@@ -101,14 +134,15 @@ def _silent(text: str) -> None:
     """Tell nobody."""
 
 
-def _folder_name(target: Target) -> str:
+def _folder_name(recipe: Recipe) -> str:
     """Distinct for everything that decides what gets installed."""
-    parts = [sys.version, sysconfig.get_platform(), *target.requirements]
-    if target.lock is not None:
-        parts.append(target.lock.read_text(encoding="utf-8"))
+    parts = [recipe.identity, sysconfig.get_platform(), *recipe.requirements]
+    if recipe.lock is not None:
+        parts.append(recipe.lock.read_text(encoding="utf-8"))
+    parts += [*recipe.pins, *map(str, recipe.links)]
     digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
-    name = re.sub(r"[^A-Za-z0-9._-]+|^\.+", "_", target.name)  # a name is for people, and may hold anything
-    return f"{name}-{target.version}-{digest}"
+    name = re.sub(r"[^A-Za-z0-9._-]+|^\.+", "_", recipe.name)  # a name is for people, and may hold anything
+    return f"{name}-{recipe.version}-{digest}"
 
 
 def _ready(folder: Path) -> Installed | None:
@@ -140,47 +174,70 @@ def _locked(path: Path, progress: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def _make(target: Target, folder: Path, progress: Callable[[str], None]) -> Installed:
+def _make(recipe: Recipe, folder: Path, progress: Callable[[str], None]) -> Installed:
     if folder.exists():
         progress(f"an environment in {folder} was left half made; making it anew")
         shutil.rmtree(folder)
-    progress(f"installing {' '.join(target.requirements)} into {folder}")
+    progress(f"installing {' '.join(recipe.requirements)} into {folder}")
     python = str(folder / "bin" / "python")
-    wanted = ["--requirement", str(target.lock)] if target.lock is not None else list(target.requirements)
+    pins = folder.with_name(f"{folder.name}.pins.txt")
     try:
-        for command in _commands(folder, python, wanted):
-            _run(command, target, progress)
-        packages = _freeze(python, target)
-        marker = {"packages": packages, "requirements": target.requirements, "python": sys.version.split()[0]}
+        for command in _commands(folder, python, _wanted(recipe, pins), recipe.python):
+            _run(command, recipe, progress)
+        packages = _freeze(python, recipe)
+        _link(python, recipe)
+        marker = {"packages": packages, "requirements": recipe.requirements, "python": recipe.identity.split()[0]}
         (folder / MARKER).write_text(json.dumps(marker, indent=1) + "\n", encoding="utf-8")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    progress(f"installed {target.name} {target.version}: {len(packages)} packages")
+    finally:
+        pins.unlink(missing_ok=True)
+    progress(f"installed {recipe.name} {recipe.version}: {len(packages)} packages")
     return Installed(python, packages, folder, fresh=True)
 
 
-def _commands(folder: Path, python: str, wanted: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _wanted(recipe: Recipe, pins: Path) -> list[str]:
+    """What the installer is asked for."""
+    if recipe.lock is not None:
+        return ["--requirement", str(recipe.lock)]
+    if not recipe.pins:
+        return list(recipe.requirements)
+    pins.write_text("\n".join(recipe.pins) + "\n", encoding="utf-8")
+    return ["--constraint", str(pins), *recipe.requirements]
+
+
+def _link(python: str, recipe: Recipe) -> None:
+    if not recipe.links:
+        return
+    told = _run((python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"), recipe, _silent)
+    for path in recipe.links:
+        (Path(told[-1]) / path.name).symlink_to(path)
+
+
+def _commands(
+    folder: Path, python: str, wanted: Sequence[str], base: str = sys.executable
+) -> tuple[tuple[str, ...], ...]:
     if uv := shutil.which("uv"):
         return (
-            (uv, "venv", "--quiet", "--python", sys.executable, str(folder)),
+            (uv, "venv", "--quiet", "--python", base, str(folder)),
             (uv, "pip", "install", "--compile-bytecode", "--python", python, *wanted),
         )
     pip = (python, "-m", "pip", "--disable-pip-version-check", "--no-input")
     return (
-        (sys.executable, "-m", "venv", str(folder)),
+        (base, "-m", "venv", str(folder)),
         (*pip, "install", "--retries", "2", "--progress-bar", "off", *wanted),
     )
 
 
-def _freeze(python: str, target: Target) -> tuple[str, ...]:
+def _freeze(python: str, recipe: Recipe) -> tuple[str, ...]:
     uv = shutil.which("uv")
     command = (uv, "pip", "freeze", "--python", python) if uv else (python, "-m", "pip", "freeze")
-    lines = _run(command, target, _silent)
+    lines = _run(command, recipe, _silent)
     return tuple(sorted(line for line in lines if "==" in line and not line.startswith(("#", "WARNING"))))
 
 
-def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]) -> list[str]:
+def _run(command: Sequence[str], recipe: Recipe, progress: Callable[[str], None]) -> list[str]:
     """Run one command to its end, line by line; its output, or a `SimkitError` that says what went wrong."""
     environ = {
         name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
@@ -215,7 +272,7 @@ def _run(command: Sequence[str], target: Target, progress: Callable[[str], None]
         if process.stdout is not None:
             process.stdout.close()
     if process.returncode != 0:
-        raise SimkitError(_diagnose(command, lines, target))
+        raise SimkitError(_diagnose(command, lines, recipe))
     return lines
 
 
@@ -227,10 +284,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 # -- what can go wrong ------------------------------------------------------------------------------------------------
 
 
-def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> Problem:
+def _diagnose(command: Sequence[str], lines: Sequence[str], recipe: Recipe) -> Problem:
     """What an installer's last words mean."""
     text = "\n".join(lines).lower()
-    wanted = " ".join(target.requirements)
+    wanted = " ".join(recipe.requirements)
     tail = "\n".join(f"    | {line}" for line in lines[-_TAIL_LINES:])
     if any(sign in text for sign in _FULL):
         return _full(f"installing {wanted}")
@@ -238,7 +295,7 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> P
         return Problem(
             "install-no-network",
             f"cannot install {wanted}: no package registry answers\n{tail}",
-            f"first use of {target.title}",
+            f"first use of {recipe.title}",
             "a network connection, once; afterwards the environment is used again without one",
             "connect and run the same command again, or point pip at a registry you can reach (PIP_INDEX_URL, UV_INDEX_URL)",
             ExitCode.TARGET,
@@ -247,8 +304,8 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], target: Target) -> P
         return Problem(
             "install-no-version",
             f"cannot install {wanted}: the package registry has no such release\n{_VERSIONS.sub(_last_versions, tail)}",
-            f"-t {target.text}",
-            f"a released version, e.g. {target.manifest.harness.name}=={target.manifest.harness.version}",
+            recipe.asked,
+            recipe.expected,
             "",
             ExitCode.USAGE,
         )

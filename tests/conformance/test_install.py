@@ -58,7 +58,7 @@ def installer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Path]]:
     def replace(program: str) -> list[Path]:
         made: list[Path] = []
 
-        def commands(folder: Path, _python: str, _wanted: object) -> tuple[tuple[str, ...], ...]:
+        def commands(folder: Path, *_rest: object) -> tuple[tuple[str, ...], ...]:
             made.append(folder)
             return ((sys.executable, "-c", program, str(folder)),)
 
