@@ -67,7 +67,7 @@ class Network(Ether):
         for end in broken:
             end.break_both()
         if broken:
-            self.count("reset")
+            self.count("reset", a, b)
         return len(broken)
 
     # ---- names and addresses
@@ -164,9 +164,11 @@ class Network(Ether):
         if place is None:
             return  # it goes wherever such packets go
         source = ("127.0.0.1" if loopback else self.address_of(socket.place), socket.local[1])
-        self.note("datagram", socket.number, socket.place, place, len(data))
+        sent = len(self._world.trace)
+        self.note("datagram", socket.number, socket.place, place, len(data), data)
 
         def arrive() -> None:
+            self._world.trace.aside("arrives", sent)
             found = self._bound.get((stdlib_socket.IPPROTO_UDP, place, target[1]))
             if isinstance(found, DatagramSocket):
                 if not found.arrived(data, source):

@@ -48,6 +48,8 @@ class Trace:
     def __init__(self, sink: Sink | None = None) -> None:
         # A step is the task's number, a move of the clock is minus the time, anything else is put into words when asked.
         self._entries: list[Entry] = []
+        #: What was told beside the entries, for drawings of a run: (entries so far, what). None: nobody asked for it.
+        self.asides: list[tuple[int, Told]] | None = None
         self._names: Mapping[int, str] = {}
         self._sink = sink
         self._written = 0
@@ -59,6 +61,11 @@ class Trace:
     def record(self, kind: str, *details: str | int | None) -> None:
         """Tell an event. No addresses, no unordered collections: the text is part of the digest."""
         self._entries.append((kind, *details))
+
+    def aside(self, kind: str, *details: str | int | None) -> None:
+        """Tell what only a drawing needs: no part of the digest, and dropped unless somebody asked for it."""
+        if self.asides is not None:
+            self.asides.append((len(self._entries), (kind, *details)))
 
     def record_step_and_flush(self, entry: int) -> None:
         """As `record_step`, and hand on to the sink what has gathered."""

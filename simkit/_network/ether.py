@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The place of everything that belongs to no host.
 OUTSIDE = "outside"
+#: So much of a message is kept for drawings.
+_SHOWN_BYTES = 60
 
 
 @attrs.frozen
@@ -89,12 +91,13 @@ class Ether:
         self._cut[a, b] = True
         if not one_way:
             self._cut[b, a] = True
-        self.count("partition")
+        self.count("partition", a, b)
 
     def heal(self, a: str | None = None, b: str | None = None) -> None:
         """Mend the link between two places, all links of one, or all there are; what was held up travels again."""
         wanted = [name for name in (a, b) if name is not None]
         self._cut = {pair: True for pair in self._cut if not all(name in pair for name in wanted)}
+        self._world.trace.aside("net", "heal", a, b)
         self._release()
 
     def clog(self, a: str, b: str, ns: int, *, one_way: bool = False) -> None:
@@ -102,7 +105,7 @@ class Ether:
         for pair in ((a, b),) if one_way else ((a, b), (b, a)):
             self._weather.clogged[pair] = max(self._weather.clogged.get(pair, 0), self.now_ns + ns)
         self.call_later(ns, self._release)
-        self.count("clog")
+        self.count("clog", a, b)
 
     def slow_reader(self, place: str, *, pause_ns: int, bytes_max: int = 1024) -> None:
         """Let every receive at `place` take `pause_ns` and give at most `bytes_max`: its peers fill its window."""
@@ -170,7 +173,7 @@ class Ether:
 
         def arrive() -> None:
             if (source, target) in self._cut:
-                self.count("datagram-cut")
+                self.count("datagram-cut", source, target)
             elif not self.hold(source, target, then):
                 then()
 
@@ -205,7 +208,7 @@ class Ether:
         def give_up() -> None:
             end = self.sender(pipe)
             if pipe.held_ns == since_ns and pipe.waits_for_answer and end is not None:
-                self.count("timed-out")
+                self.count("timed-out", pipe.source, pipe.target)
                 end.reset_received(errno.ETIMEDOUT)
 
         self.call_later(self._options.retransmit_timeout_ns, give_up)
@@ -236,13 +239,17 @@ class Ether:
             await self._world.sleep_ns(pause_ns)
         return min(size, bytes_max)
 
-    def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
-        """Trace an event of the network."""
-        self._world.trace.record("net", what, connection, source, target, size)
+    def note(self, what: str, connection: int, source: str, target: str, size: int, data: bytes = b"") -> None:
+        """Trace an event of the network; what a message says is for drawings only."""
+        trace = self._world.trace
+        if trace.asides is not None and data:
+            trace.aside("says", repr(data[:_SHOWN_BYTES])[2:-1])
+        trace.record("net", what, connection, source, target, size)
 
-    def count(self, what: str) -> None:
-        """Note that a fault happened."""
+    def count(self, what: str, *places: str) -> None:
+        """Note that a fault happened, and between which places."""
         self.fired[what] = self.fired.get(what, 0) + 1
+        self._world.trace.aside("net", what, *places)
 
     # ---- inside
 

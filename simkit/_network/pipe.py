@@ -46,7 +46,7 @@ class Wire(Protocol):
         """Return whether the tape breaks the connection at this segment."""
         ...
 
-    def note(self, what: str, connection: int, source: str, target: str, size: int) -> None:
+    def note(self, what: str, connection: int, source: str, target: str, size: int, data: bytes = b"") -> None:
         """Trace an event."""
         ...
 
@@ -117,7 +117,8 @@ class Pipe:
         self._last_due_ns = due_ns
         self._queue.append((due_ns, kind, data, count))
         if kind is not Kind.ACK:
-            wire.note("send" if kind is Kind.DATA else kind.value, self.connection, self.source, self.target, len(data))
+            what = "send" if kind is Kind.DATA else kind.value
+            wire.note(what, self.connection, self.source, self.target, len(data), data)
         self._arm()
 
     def drop(self) -> None:

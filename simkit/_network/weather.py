@@ -74,11 +74,11 @@ class Weather:
                 asked.times -= 1
                 if not asked.times:
                     self._asked.remove(asked)
-                self._network.count(strike)
+                self._network.count(strike, source, target)
                 return True
         num, den = getattr(self._network.options, STRIKES[strike])
         if num > 0 and self._stream.chance(f"{strike}:{source}>{target}", num, den):
-            self._network.count(strike)
+            self._network.count(strike, source, target)
             return True
         return False
 
