@@ -6,7 +6,8 @@ The map, from the caller's side:
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
 - `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
-- `explore`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
+- `campaigns`, `parallel`: many seeds, over processes and machines (`campaign`)
+- `crashes`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
@@ -27,25 +28,27 @@ if TYPE_CHECKING:
     from simkit._kernel.stepping import step as step
     from simkit._kernel.stepping import touch as touch
     from simkit._kernel.timers import Timer as Timer
+    from simkit.campaigns import Campaign as Campaign
+    from simkit.campaigns import campaign as campaign
     from simkit.case import Case as Case
+    from simkit.crashes import (
+        CrashPoint as CrashPoint,
+    )
+    from simkit.crashes import (
+        crash_everywhere as crash_everywhere,
+    )
+    from simkit.crashes import (
+        crash_points as crash_points,
+    )
+    from simkit.crashes import (
+        power_losses as power_losses,
+    )
     from simkit.disk import Disk as Disk
     from simkit.disk import File as File
     from simkit.errors import Problem as Problem
     from simkit.errors import SimkitError as SimkitError
     from simkit.explanation import Explanation as Explanation
     from simkit.explanation import explain as explain
-    from simkit.explore import (
-        CrashPoint as CrashPoint,
-    )
-    from simkit.explore import (
-        crash_everywhere as crash_everywhere,
-    )
-    from simkit.explore import (
-        crash_points as crash_points,
-    )
-    from simkit.explore import (
-        power_losses as power_losses,
-    )
     from simkit.guard import RefusedError as RefusedError
     from simkit.points import (
         always as always,
@@ -126,6 +129,8 @@ _HOMES = {
     "Timer": "simkit._kernel.timers",
     "step": "simkit._kernel.stepping",
     "touch": "simkit._kernel.stepping",
+    "Campaign": "simkit.campaigns",
+    "campaign": "simkit.campaigns",
     "Case": "simkit.case",
     "Disk": "simkit.disk",
     "File": "simkit.disk",
@@ -133,10 +138,10 @@ _HOMES = {
     "SimkitError": "simkit.errors",
     "Explanation": "simkit.explanation",
     "explain": "simkit.explanation",
-    "CrashPoint": "simkit.explore",
-    "crash_points": "simkit.explore",
-    "crash_everywhere": "simkit.explore",
-    "power_losses": "simkit.explore",
+    "CrashPoint": "simkit.crashes",
+    "crash_points": "simkit.crashes",
+    "crash_everywhere": "simkit.crashes",
+    "power_losses": "simkit.crashes",
     "RefusedError": "simkit.guard",
     "always": "simkit.points",
     "eventually": "simkit.points",

@@ -21,7 +21,7 @@ from conformance.mutants import find
 from conformance.simulate import can_be_simulated, draw, simulate
 from scenarios.interruption import Interruption, Site
 from simkit.errors import ExitCode, Problem, SimkitError, worst
-from simkit.explore import crash_points
+from simkit.crashes import crash_points
 from simkit.tape import Tape
 
 if TYPE_CHECKING:

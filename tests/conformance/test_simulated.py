@@ -21,7 +21,7 @@ from scenarios.plan import Call, Plan, Seq
 from scenarios.rules import judge_all
 from simkit.case import Case
 from simkit.errors import ExitCode, SimkitError
-from simkit.explore import crash_points
+from simkit.crashes import crash_points
 from simkit.world import Limits
 from tests.conformance.driver_rig import events
 

@@ -1,4 +1,4 @@
-"""Exploration: take a probe run, and crash it at every boundary that it crossed, into every state that this may leave.
+"""Crashes: take a probe run, and crash it at every boundary that it crossed, into every state that this may leave.
 
 Generic on purpose: the caller's `run_with` makes a run in which the crash strikes, usually by `Host.at_boundary`.
 """

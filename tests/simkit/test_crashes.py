@@ -1,4 +1,4 @@
-"""Exploration: a crash at every boundary of a probe run."""
+"""Crashes: one at every boundary of a probe run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import apsw
 import pytest
 import trio
 
+from simkit.crashes import CrashPoint, crash_everywhere, crash_points, power_losses
 from simkit.disk import Disk
-from simkit.explore import CrashPoint, crash_everywhere, crash_points, power_losses
 from simkit.host import Host
 from simkit.tape import Tape
 from simkit.world import Outcome, World, run
