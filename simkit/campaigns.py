@@ -1,0 +1,269 @@
+"""Campaigns: many seeds of one program, over as many processes or machines as there are; the result does not depend on them.
+
+`campaign(program, 10_000, jobs=2)` runs seeds 0 to 9,999 and adds up what they showed. Seeds go to the processes in
+batches and come back in order, so that the same seeds give the same campaign, however many processes worked on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from simkit.case import Case
+from simkit.discovery import Discovery, Point
+from simkit.parallel import Crew, Lost
+from simkit.point_coverage import Coverage, DeclaredPoint
+from simkit.strategy import Fifo, RandomWalk, Strategy
+from simkit.tape import Stream, Tape
+from simkit.world import Limits, Outcome, World, run
+
+__all__ = ["Campaign", "Failure", "Inconclusive", "campaign"]
+
+Program = Callable[[World], Awaitable[Any]]
+#: Called after every batch with what is known so far.
+Told = Callable[["Campaign"], object]
+_BATCH = 16
+_STALL_S = 60.0
+_LIMITS = Limits()
+
+
+class StrategyMaker(Protocol):
+    """Makes the strategy of one run; importable when there are several processes."""
+
+    def __call__(self, stream: Stream, /) -> Strategy:
+        """`stream` is "schedule" of the run's tape."""
+        ...
+
+
+@attrs.frozen
+class Failure:
+    """A seed that failed."""
+
+    seed: int
+    error: str  # as Python prints it in one line
+    case: Case
+    path: Path | None = None  # where the case was saved
+
+
+@attrs.frozen
+class Inconclusive:
+    """A seed of which nothing is known: it met a bound, or its process was lost. Never a pass."""
+
+    seed: int
+    why: str
+    stack: str = ""
+
+
+@attrs.frozen
+class Campaign:
+    """What the seeds showed."""
+
+    runs: int  # seeds that were run to their end, or to a bound
+    failures: tuple[Failure, ...]
+    inconclusive: tuple[Inconclusive, ...]
+    steps: int
+    events: int
+    virtual_ns: int
+    fired: Mapping[str, int]  # faults that really happened
+    points: Coverage
+    #: (runs, distinct traces, chance that the next is new); see `simkit.discovery`.
+    curve: tuple[Point, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is evidence, and all of it is good."""
+        return self.runs > 0 and not self.failures and not self.inconclusive
+
+    def never(self, points: Iterable[DeclaredPoint] = ()) -> list[DeclaredPoint]:
+        """Named points that no run has hit, of those that were reached and of `declared(…)` ones."""
+        return self.points.never(points)
+
+    def __str__(self) -> str:
+        faults = ", ".join(f"{name} {times}×" for name, times in sorted(self.fired.items())) or "none"
+        rows = [
+            f"{self.runs} runs, {self.steps} steps, {self.events} events, {self.virtual_ns / 1e9:.0f} virtual seconds",
+            f"faults that happened: {faults}",
+            *(f"seed {one.seed} fails: {one.error}" for one in self.failures),
+            *(f"seed {one.seed} is inconclusive: {one.why}" for one in self.inconclusive),
+            *(f"never hit: {point.name} ({point.kind}, {point.where})" for point in self.never()),
+        ]
+        return "\n".join(rows)
+
+
+def campaign(
+    program: Program,
+    seeds: int | Sequence[int] = 1000,
+    *,
+    strategy: StrategyMaker | None = RandomWalk,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    limits: Limits = _LIMITS,
+    processes_may_fail: bool = False,
+    stop_after: int | None = None,
+    stall_s: float = _STALL_S,
+    save: Path | None = None,
+    target: str = "",
+    told: Told | None = None,
+) -> Campaign:
+    """Run `program(world)` once for each seed.
+
+    Args:
+        program: what to run; at the top level of a module when there are several processes.
+        seeds: how many (from 0), or which.
+        strategy: makes who takes the next step; None is first come, first served.
+        jobs: processes of our own; 1 is this one.
+        executor: processes or machines of somebody else, such as Dask distributed's; `jobs` does not count then.
+        limits: bounds of each run; a run that meets one is inconclusive.
+        processes_may_fail: whether a process may end with an exception of its own; else that is a failure.
+        stop_after: no more seeds are run after so many failures; None: all are run.
+        stall_s: seconds on the wall for one run in a process of our own; then the process is ended, the seed inconclusive.
+        save: folder for the cases of failing runs.
+        target: what cases call the program; default: its qualified name.
+        told: is given the campaign so far, now and then.
+
+    Raises: SimkitError when the program cannot be sent to other processes.
+    """
+    numbers: Sequence[int] = range(seeds) if isinstance(seeds, int) else seeds
+    if len(numbers) == 0:
+        raise ValueError("a campaign has at least one seed: without evidence nothing passes")
+    name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
+    one_run = functools.partial(_ran, program, strategy, limits, processes_may_fail, name)
+    adding = _Adding(save)
+    module = getattr(program, "__module__", None)
+    preload = [module] if module not in {None, "__main__"} else []
+    with Crew(jobs, executor=executor, preload=preload, stall_s=stall_s) as crew:
+        for count, result in enumerate(crew.map(one_run, numbers, batch=_batch(numbers, jobs, executor)), 1):
+            adding.add(result)
+            if told is not None and count % _BATCH == 0:
+                told(adding.result())
+            if stop_after is not None and len(adding.failures) >= stop_after:
+                break
+    return adding.result()
+
+
+def _batch(numbers: Sequence[int], jobs: int, executor: Executor | None) -> int:
+    """So many seeds at once that messages cost nothing, and so few that everybody is busy to the end."""
+    width = jobs if executor is None else (os.cpu_count() or 1)
+    return max(1, min(_BATCH, len(numbers) // (width * 4)))
+
+
+# ---- one seed, in whatever process
+
+
+@attrs.frozen
+class _Ran:
+    """What one run showed, as small as it can be sent."""
+
+    seed: int
+    digest: str
+    steps: int
+    events: int
+    now_ns: int
+    bound: str | None
+    error: str
+    case: Case | None
+    fired: Mapping[str, int]
+    coverage: Coverage
+
+
+def _ran(
+    program: Program,
+    strategy: StrategyMaker | None,
+    limits: Limits,
+    processes_may_fail: bool,
+    target: str,
+    seed: int,
+) -> _Ran:
+    tape = Tape.from_seed(seed)
+    chosen = Fifo() if strategy is None else strategy(tape.stream("schedule"))
+    outcome = run(program, tape=tape, strategy=chosen, limits=limits)
+    error = failure_of(outcome, processes_may_fail=processes_may_fail)
+    return _Ran(
+        seed=seed,
+        digest=outcome.digest,
+        steps=outcome.steps,
+        events=len(outcome.trace),
+        now_ns=outcome.now_ns,
+        bound=outcome.bound,
+        error="" if error is None else f"{type(error).__name__}: {error}".partition("\n")[0],
+        case=None if error is None else _case(outcome, error, seed, target),
+        fired={name: times for name, times in outcome.fired.items() if times},
+        coverage=Coverage.of([outcome]),
+    )
+
+
+def failure_of(outcome: Outcome[Any], *, processes_may_fail: bool) -> BaseException | None:
+    """What is wrong with a run: what main raised, or what a process ended with."""
+    if outcome.error is not None or processes_may_fail:
+        return outcome.error
+    errors = (process.status.error for process in outcome.failures if process.status is not None)
+    return next((error for error in errors if error is not None), None)
+
+
+def _case(outcome: Outcome[Any], error: BaseException, seed: int, target: str) -> Case:
+    return Case(
+        world="simulated",
+        target={"program": target},
+        scenario={},
+        seed=seed,
+        departures=outcome.departures,
+        schedule=outcome.schedule,
+        expect={"obligation": "program", "anomaly": type(error).__name__},
+        digest=outcome.digest,
+    )
+
+
+# ---- adding up
+
+
+class _Adding:
+    """The campaign so far."""
+
+    def __init__(self, save: Path | None) -> None:
+        self.failures: list[Failure] = []
+        self._save = save
+        self._inconclusive: list[Inconclusive] = []
+        self._discovery = Discovery()
+        self._coverage = Coverage()
+        self._fired: dict[str, int] = {}
+        self._runs = self._steps = self._events = self._ns = 0
+
+    def add(self, ran: _Ran | Lost[int]) -> None:
+        """One more seed."""
+        if isinstance(ran, Lost):
+            self._inconclusive.append(Inconclusive(ran.item, ran.why, ran.stack))
+            return
+        self._runs += 1
+        self._steps += ran.steps
+        self._events += ran.events
+        self._ns += ran.now_ns
+        self._discovery.saw(ran.digest)
+        self._coverage = self._coverage.merge(ran.coverage)
+        for name, times in ran.fired.items():
+            self._fired[name] = self._fired.get(name, 0) + times
+        if ran.case is not None:
+            path = None if self._save is None else ran.case.save(self._save)
+            self.failures.append(Failure(ran.seed, ran.error, ran.case, path))
+        elif ran.bound is not None:
+            why = f"the run met its bound on {ran.bound} after {ran.steps} steps"
+            self._inconclusive.append(Inconclusive(ran.seed, why))
+
+    def result(self) -> Campaign:
+        """As a value."""
+        return Campaign(
+            runs=self._runs,
+            failures=tuple(self.failures),
+            inconclusive=tuple(self._inconclusive),
+            steps=self._steps,
+            events=self._events,
+            virtual_ns=self._ns,
+            fired=dict(sorted(self._fired.items())),
+            points=self._coverage,
+            curve=self._discovery.curve(),
+        )
