@@ -122,7 +122,7 @@ class Disk(Device):
 
     def size(self, path: str) -> int:
         """Return the visible size of a file."""
-        return len(self._inode(normal(path)).cache)
+        return self._inode(normal(path)).size
 
     def read_file(self, path: str) -> bytes:
         """Return the visible bytes of a file."""
@@ -251,10 +251,14 @@ class Disk(Device):
         """Return what is durable for certain: what `crash("lose")` would leave."""
         return {path: bytes(node.durable) for path, node in self._names.survivors().items() if isinstance(node, Inode)}
 
+    def inodes(self) -> dict[str, Inode]:
+        """Return the visible files by path, sorted: their bytes, durable or not, for those who look from beside."""
+        return {path: node for path, node in sorted(self._names.visible.items(), key=_path) if isinstance(node, Inode)}
+
     def digest(self) -> str:
         """Return a digest of every visible name and byte."""
         found = blake2b(digest_size=16)
-        for path, node in sorted(self._names.visible.items(), key=lambda entry: entry[0]):
+        for path, node in sorted(self._names.visible.items(), key=_path):
             data = node.cache if isinstance(node, Inode) else b""
             found.update(f"{path}\0{len(data)}\0".encode())
             found.update(data)
@@ -302,6 +306,10 @@ def normal(path: str) -> str:
     """Return `path` absolute and normalised; relative ones are taken from the root."""
     path = posixpath.normpath(posixpath.join("/", path))
     return path[1:] if path.startswith("//") else path
+
+
+def _path(entry: tuple[str, object]) -> str:
+    return entry[0]
 
 
 def _error(number: int, path: str) -> OSError:

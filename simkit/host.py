@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit.clock import HostClock
 from simkit.process import Process
+from simkit.watching import watchers
 
 if TYPE_CHECKING:
     from simkit.disk import Boundary, CrashMode, CrashState, Disk, Tear
@@ -57,6 +58,8 @@ class Host:
         """Start a process that runs `fn(*args)`; other code than last time is an upgrade."""
         if not self.up:
             self.boot()
+        for watcher in watchers:
+            watcher.starts(self)
         process = Process(self, self.world.next_pid(), name)
         self.processes.append(process)
         self.world.trace.record("start", process.label)
@@ -71,6 +74,8 @@ class Host:
             silent: the machine stays off until it boots, and tells nobody: its peers are left half open, and find out
                 by a timeout, or by a reset when they send to it after it has booted.
         """
+        for watcher in watchers:
+            watcher.loses_power(self)
         self.world.trace.record("power-loss", self.name, mode if isinstance(mode, str) else mode.code)
         self.up = self.up and not silent
         for process in tuple(self.processes):

@@ -15,6 +15,8 @@ from simkit.errors import Problem, SimkitError
 
 #: (stream label, site key, occurrence counted from 0).
 Site = tuple[str, str, int]
+#: What a run was asked: by (stream label, site key) how many occurrences, and how many values there were to choose from.
+Asked = Mapping[tuple[str, str], tuple[int, int]]
 _RANGE = 1 << 64
 
 
@@ -25,6 +27,7 @@ class Stream:
         self.label = label
         self._tape = tape
         self._seen: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
         self._base = hashlib.blake2b(digest_size=8, key=tape.entropy.to_bytes(32, "big"), person=b"simkit-tape")
         self._base.update(_framed(label))
         self._begun: dict[tuple[bytes, str], hashlib.blake2b] = {}
@@ -37,6 +40,7 @@ class Stream:
         self._seen[site_key] = occurrence + 1
         if n == 1:
             return 0
+        self._sizes[site_key] = n
         if self._tape.replays:
             return self._tape.recorded(self.label, site_key, occurrence, n)
         drawn = self._draw(b"choice", site_key, occurrence)
@@ -67,6 +71,10 @@ class Stream:
     def random_source(self, site_key: str) -> random.Random:
         """Return a generator of its own for noise that is not recorded choice by choice, such as a random walk."""
         return random.Random(self._draw(b"source", site_key, 0))
+
+    def asked(self) -> dict[str, tuple[int, int]]:
+        """By site key: how often it was asked, and from how many values it chose the last time; of real choices only."""
+        return {key: (self._seen[key], n) for key, n in self._sizes.items()}
 
     def _draw(self, use: bytes, site_key: str, occurrence: int) -> int:
         begun = self._begun.get((use, site_key))
@@ -118,6 +126,14 @@ class Tape:
     def departures(self) -> dict[Site, int]:
         """Every choice so far that was not 0, by site, sorted."""
         return dict(sorted(self._taken.items()))
+
+    def asked(self) -> Asked:
+        """Every choice that was asked for so far, whatever it gave; what a mutation may depart from."""
+        return {
+            (label, key): found
+            for label, stream in sorted(self._streams.items())
+            for key, found in sorted(stream.asked().items())
+        }
 
     def unused(self) -> dict[Site, int]:
         """The given departures that this run has not asked for (or not in that range)."""

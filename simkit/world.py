@@ -28,6 +28,7 @@ from simkit.process import Process
 from simkit.strategy import Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
 from simkit.trace import Sink, Trace
+from simkit.watching import watchers
 
 if TYPE_CHECKING:
     from trio.lowlevel import Task
@@ -240,6 +241,8 @@ def run(
         choice.kernel = core
     world = World(tape, trace, core)
     trace.name_tasks(core.names)
+    for watcher in watchers:
+        watcher.begins(world)
     value, error, bound = None, None, None
     with _surroundings(world, guard=guard) as refusals:
         try:
@@ -251,7 +254,7 @@ def run(
             error = raised
     error = _root_cause(error, [*refusals, *world.points.violations])
     trace.flush()
-    return Outcome(
+    ended: Outcome[T] = Outcome(
         value=None if error is not None else value,
         error=error,
         bound=None if error is not None else bound,
@@ -265,6 +268,9 @@ def run(
         points=world.points.counts(),
         fired=world.fired(),
     )
+    for watcher in watchers:
+        watcher.ends(world, ended)
+    return ended
 
 
 def _available(kernel: KernelName) -> KernelName:
