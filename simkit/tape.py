@@ -2,14 +2,20 @@
 
 A choice is named by (stream label, site key, occurrence), and drawn from the seed by that name alone: removing one, or
 adding a site, shifts no other. Only choices other than 0 are recorded; 0 always means "nothing special".
+
+A tape may be *open*: then every place where a fault could strike is a site too, though no option asks for the fault. Such a
+site is named apart from all others (its key begins with "!"), so that a run on an open tape from which nothing departs
+there is the same as on a tape that is not open. An explorer lists these places (`Journal`), and strikes at them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
 
 from simkit.errors import Problem, SimkitError
 
@@ -17,7 +23,45 @@ from simkit.errors import Problem, SimkitError
 Site = tuple[str, str, int]
 #: What a run was asked: by (stream label, site key) how many occurrences, and how many values there were to choose from.
 Asked = Mapping[tuple[str, str], tuple[int, int]]
+#: How the key of a site begins that only open tapes have.
+OPEN = "!"
+#: Of a fault that happens or does not.
+_ONE = (1,)
 _RANGE = 1 << 64
+
+
+class Mask(Protocol):
+    """What an open tape draws faults by."""
+
+    def ratio(self, label: str, site_key: str) -> tuple[int, int]:
+        """How often a fault strikes at such a site, as (numerator, denominator)."""
+        ...
+
+    def struck(self, label: str, site_key: str) -> None:
+        """One did."""
+        ...
+
+
+@attrs.frozen
+class Visit:
+    """A site that a run came by."""
+
+    site: Site
+    values: Sequence[int]  # what it could have given instead of 0
+    moment: int  # entries of the trace before it
+
+
+class Journal:
+    """Lists every site that a run comes by, in order."""
+
+    def __init__(self) -> None:
+        self.sites: list[Visit] = []
+        #: Says how many entries the trace has; the world sets it.
+        self.moment: Callable[[], int] = int
+
+    def note(self, site: Site, values: Sequence[int]) -> None:
+        """The run comes by `site`."""
+        self.sites.append(Visit(site, values, self.moment()))
 
 
 class Stream:
@@ -31,6 +75,8 @@ class Stream:
         self._base = hashlib.blake2b(digest_size=8, key=tape.entropy.to_bytes(32, "big"), person=b"simkit-tape")
         self._base.update(_framed(label))
         self._begun: dict[tuple[bytes, str], hashlib.blake2b] = {}
+        #: Whether its tape is open, see `fault`.
+        self.open = tape.open
 
     def choose(self, site_key: str, n: int, weights: tuple[int, ...] | None = None) -> int:
         """Return a number below `n`, each equally likely unless integer `weights` say otherwise; recorded unless 0."""
@@ -41,21 +87,51 @@ class Stream:
         if n == 1:
             return 0
         self._sizes[site_key] = n
-        if self._tape.replays:
-            return self._tape.recorded(self.label, site_key, occurrence, n)
+        tape = self._tape
+        if tape.guided:
+            given = tape.told((self.label, site_key, occurrence), range(1, n))
+            if given or tape.replays:
+                return given
         drawn = self._draw(b"choice", site_key, occurrence)
         value = drawn % n if weights is None else _weighted(drawn, weights)
         if value:
-            self._tape.record((self.label, site_key, occurrence), value)
+            tape.record((self.label, site_key, occurrence), value)
         return value
 
     def chance(self, site_key: str, num: int, den: int) -> bool:
-        """Return True `num` times in `den`; recorded when True."""
+        """Return True `num` times in `den`; recorded when True. What never happens may be struck on an open tape."""
         if num <= 0:
-            return False
+            return self.open and self.fault(site_key) == 1
         if num >= den:
             return True
         return self.choose(site_key, 2, (den - num, num)) == 1
+
+    def fault(self, site_key: str, values: tuple[int, ...] = _ONE) -> int:
+        """What happens where a fault could that no option asks for: one of `values`, or 0, which is nothing.
+
+        Always 0 unless the tape is open. Asked by whatever can go wrong, at every place where it can.
+        """
+        tape = self._tape
+        if not tape.open or not values:
+            return 0
+        key = OPEN + site_key
+        occurrence = self._seen.get(key, 0)
+        self._seen[key] = occurrence + 1
+        self._sizes[key] = values[-1] + 1
+        site = (self.label, key, occurrence)
+        given = tape.told(site, values) if tape.guided else 0
+        if given or tape.mask is None:
+            return given
+        num, den = tape.mask.ratio(self.label, key)
+        if num <= 0:
+            return 0
+        weights = ((den - num) * len(values), *(num for _ in values))
+        drawn = _weighted(self._draw(b"fault", key, occurrence), weights)
+        if not drawn:
+            return 0
+        tape.record(site, values[drawn - 1])
+        tape.mask.struck(self.label, key)
+        return values[drawn - 1]
 
     def randrange(self, site_key: str, n: int) -> int:
         """Return a number below `n`, each equally likely; recorded unless 0."""
@@ -87,15 +163,30 @@ class Stream:
 
 
 class Tape:
-    """Every choice of one run: drawn from a seed, or read from the departures of an earlier run."""
+    """Every choice of one run: drawn from a seed, or read from the departures of an earlier run, or both."""
 
-    def __init__(self, entropy: int, departures: Mapping[Site, int] | None = None) -> None:
-        """Use `from_seed` or `from_departures`."""
+    def __init__(
+        self,
+        entropy: int,
+        departures: Mapping[Site, int] | None = None,
+        *,
+        opened: bool = False,
+        draws: bool = False,
+        mask: Mask | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        """Use `from_seed`, `from_departures` or `opened`."""
         if not 0 <= entropy < 1 << 256:
             raise ValueError(f"a seed is a number from 0 to 2**256 - 1, not {entropy}")
         self.entropy = entropy
         #: Whether choices are read rather than drawn.
-        self.replays = departures is not None
+        self.replays = departures is not None and not draws
+        #: Whether places where nothing but a fault can happen are sites of it.
+        self.open = opened
+        self.mask = mask
+        self.journal = journal
+        #: Whether `told` is to be asked before anything is drawn.
+        self.guided = departures is not None or journal is not None
         self._given: Mapping[Site, int] = departures or {}
         self._taken: dict[Site, int] = {}
         self._streams: dict[str, Stream] = {}
@@ -107,15 +198,35 @@ class Tape:
 
     @classmethod
     def from_departures(cls, departures: Mapping[Site, int] | Iterable[Sequence[Any]], *, entropy: int = 0) -> Tape:
-        """A tape that repeats `departures` and otherwise chooses 0.
+        """A tape that repeats `departures` and otherwise chooses 0; open when one of them strikes where only those do.
 
         Args:
             departures: what `departures()` gave, or its JSON form, rows of (label, key, occurrence, value).
             entropy: where meaningless bytes come from; the seed of the first run, for the same bytes.
         """
-        if isinstance(departures, Mapping):
-            return cls(entropy, dict(departures))
-        return cls(entropy, dict(_parsed(row) for row in departures))
+        given = dict(departures if isinstance(departures, Mapping) else (_parsed(row) for row in departures))
+        return cls(entropy, given, opened=any(key.startswith(OPEN) for _, key, _ in given))
+
+    @classmethod
+    def opened(
+        cls,
+        departures: Mapping[Site, int] | None = None,
+        *,
+        entropy: int = 0,
+        draws: bool = False,
+        mask: Mask | None = None,
+        journal: Journal | None = None,
+    ) -> Tape:
+        """An open tape.
+
+        Args:
+            departures: what the run departs in.
+            entropy: where drawn choices and meaningless bytes come from.
+            draws: whether ordinary choices that are not among `departures` are drawn; else they are 0.
+            mask: how often faults are drawn; without one only those of `departures` strike.
+            journal: gets every site that the run comes by.
+        """
+        return cls(entropy, dict(departures or {}), opened=True, draws=draws, mask=mask, journal=journal)
 
     def stream(self, label: str) -> Stream:
         """The stream called `label`; always the same object."""
@@ -143,12 +254,22 @@ class Tape:
         """Note a departure."""
         self._taken[site] = value
 
-    def recorded(self, label: str, site_key: str, occurrence: int, n: int) -> int:
-        """Look a choice up; one that is out of range now counts as 0, and shows in `unused`."""
-        value = self._given.get((label, site_key, occurrence), 0)
-        if not 0 < value < n:
-            return 0
-        self._taken[label, site_key, occurrence] = value
+    def told(self, site: Site, values: Sequence[int]) -> int:
+        """Look a choice up; one that is not among `values` now counts as 0, and shows in `unused`."""
+        if self.journal is not None:
+            self.journal.note(site, values)
+        value = self._given.get(site, 0)
+        if value and value in values:
+            self._taken[site] = value
+            return value
+        return 0
+
+    def setting(self, label: str, site_key: str) -> int:
+        """A number that only an explorer gives, such as when the faults end; 0 unless it is among the departures."""
+        site = (label, OPEN + site_key, 0)
+        value = self._given.get(site, 0)
+        if value:
+            self._taken[site] = value
         return value
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkit.errors import SimkitError
-from simkit.tape import Tape, rows
+from simkit.tape import Journal, Tape, rows
 
 SITES = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["x", "y", "z"]), st.integers(2, 9)), max_size=40)
 
@@ -105,3 +105,61 @@ def test_draws_do_not_depend_on_the_hash_seed() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(outputs) == 1
+
+
+def strikes(tape: Tape) -> list[int]:
+    """Two kinds of faults that no option asks for, between ordinary choices."""
+    stream = tape.stream("s")
+    return [
+        value
+        for _ in range(20)
+        for value in (stream.fault("crash", (1, 3)), stream.choose("k", 3), int(stream.chance("lost", 0, 5)))
+    ]
+
+
+def test_only_an_open_tape_is_struck_and_its_ordinary_choices_are_the_same() -> None:
+    """A closed tape never strikes; an open one without departures gives what the closed one gives."""
+    closed, opened = Tape.from_departures({("s", "k", 3): 2}), Tape.opened({("s", "k", 3): 2})
+    assert strikes(closed) == strikes(opened)
+    assert closed.departures() == opened.departures() == {("s", "k", 3): 2}
+    struck = Tape.from_departures({("s", "!crash", 1): 3, ("s", "!lost", 0): 1, ("s", "!crash", 2): 2})
+    assert struck.open
+    assert [index for index, value in enumerate(strikes(struck)) if value] == [2, 3]
+    assert struck.unused() == {("s", "!crash", 2): 2}  # not one of its values
+
+
+def test_a_journal_lists_every_site_in_order() -> None:
+    """With what it could have given, however much that is."""
+    journal = Journal()
+    stream = Tape.opened(journal=journal).stream("s")
+    stream.choose("wide", 1 << 40)
+    stream.fault("crash", (1, 3))
+    stream.choose("one", 1)
+    stream.fault("crash", (1,))
+    assert [(visit.site, list(visit.values[:2])) for visit in journal.sites] == [
+        (("s", "wide", 0), [1, 2]),
+        (("s", "!crash", 0), [1, 3]),
+        (("s", "!crash", 1), [1]),
+    ]
+
+
+def test_faults_are_drawn_by_a_mask_and_replay_without_it() -> None:
+    """What the mask allows is drawn and recorded; a tape of the departures repeats it, by itself an open one."""
+
+    class Half:
+        count = 0
+
+        def ratio(self, label: str, site_key: str) -> tuple[int, int]:
+            return (1, 2) if site_key == "!crash" else (0, 1)
+
+        def struck(self, label: str, site_key: str) -> None:
+            self.count += 1
+
+    mask = Half()
+    drawn = Tape.opened(entropy=3, draws=True, mask=mask)
+    first = strikes(drawn)
+    assert 0 < mask.count < 20
+    assert set(first[::3]) == {0, 1, 3}
+    assert set(first[2::3]) == {0}
+    assert first[1::3] == strikes(Tape.from_seed(3))[1::3]
+    assert strikes(Tape.from_departures(rows(drawn.departures()))) == first
