@@ -103,7 +103,7 @@ class Device:
 
     def used_bytes(self) -> int:
         """Sum of the visible file sizes."""
-        return sum(len(node.cache) for node in self._names.visible.values() if isinstance(node, Inode))
+        return sum(node.size for node in self._names.visible.values() if isinstance(node, Inode))
 
     # ---- for File (and not for programs)
 
@@ -137,11 +137,11 @@ class Device:
         error = injector.error("read", file.path)
         if error is not None:
             raise error
-        data = file.inode.cache[offset : offset + size]
+        data = file.inode.read(size, offset)
         if data and injector.strikes("bit-rot", file.path):
             at = offset + injector.pick("rot-at", file.path, len(data))
             if self.rot(file.inode, file.path, at, injector.pick("rot-bit", file.path, 8)):
-                data = file.inode.cache[offset : offset + size]
+                data = file.inode.read(size, offset)
         if len(data) > 1 and injector.strikes("short-read", file.path):
             injector.count("short-read")
             del data[1 + injector.pick("short-at", file.path, len(data) - 1) :]
@@ -236,7 +236,7 @@ class Device:
 
     def _room(self, file: File, data: bytes, offset: int) -> int:
         """How many of the bytes fit on the disk: as from write(2), what fits is written before ENOSPC."""
-        grown = offset + len(data) - len(file.inode.cache)
+        grown = offset + len(data) - file.inode.size
         if self._capacity_bytes is None or grown <= 0:
             return len(data)
         missing = self.used_bytes() + grown - self._capacity_bytes
@@ -249,7 +249,7 @@ class Device:
             return False
         path, victim = found[self._injector.pick("misdirected-to", file.path, len(found))]
         assert isinstance(victim, Inode)
-        sectors = -(-len(victim.cache) // SECTOR_BYTES)
+        sectors = -(-victim.size // SECTOR_BYTES)
         landing = self._injector.pick("misdirected-at", file.path, sectors) * SECTOR_BYTES
         if victim is file.inode and landing <= offset < landing + SECTOR_BYTES:
             landing += SECTOR_BYTES
@@ -277,4 +277,4 @@ def _path(entry: tuple[str, object]) -> str:
 
 
 def _has_data(node: object) -> bool:
-    return isinstance(node, Inode) and len(node.cache) > 0
+    return isinstance(node, Inode) and node.size > 0

@@ -78,7 +78,7 @@ class File:
             self._dead()
         if self._disk.faulty:
             return self._disk.read_carefully(self, size, offset)
-        return self.inode.cache[offset : offset + size]
+        return self.inode.read(size, offset)
 
     def read_fully(self, size: int, offset: int) -> bytearray:
         """As `read`, again and again until all is there or the file ends: what a program makes of short reads."""
@@ -122,7 +122,7 @@ class File:
         """Return the size in bytes."""
         if not self.alive:
             self._dead()
-        return len(self.inode.cache)
+        return self.inode.size
 
     def close(self) -> None:
         """Give the handle back; nothing becomes durable by it. Harmless on a dead handle."""

@@ -8,11 +8,14 @@ fsync covers: writes may reach the platter in any order and in part. A `Stray` i
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 #: The unit a real disk writes whole or not at all.
 SECTOR_BYTES = 512
+
+#: A file's durable image is brought up to date once so many durable changes wait for it.
+LOG_MAX = 256
 
 
 class Choices(Protocol):
@@ -40,7 +43,7 @@ class Fate(enum.IntEnum):
 FATE_WEIGHTS = (4, 3, 2, 1)
 
 
-class Write(NamedTuple):  # not attrs: one is made for every write, and a tuple is made three times as fast
+class Write(NamedTuple):
     """`data` put at `offset`, as boundary `number` of the disk."""
 
     offset: int
@@ -71,6 +74,8 @@ class Stray(NamedTuple):
 
 
 Change = Write | Truncate | Stray
+#: A `Write` that nobody has looked at: offset, data, number. A named tuple takes four times as long to make.
+BareWrite = tuple[int, bytes, int]
 #: What becomes of one change: its fate, and for a torn write which tear.
 Settled = tuple[Fate, int]
 
@@ -120,7 +125,7 @@ def settle(image: bytearray, change: Change, settled: Settled) -> None:
     fate, choice = settled
     if isinstance(change, Stray):
         if fate is Fate.KEPT:
-            put(change.victim.durable, change.data, change.landing)
+            change.victim.strike(change.data, change.landing)
     elif fate is Fate.KEPT:
         _apply(image, change)
     elif fate is Fate.TORN and isinstance(change, Write):
@@ -130,39 +135,97 @@ def settle(image: bytearray, change: Change, settled: Settled) -> None:
 
 
 class Inode:
-    """A file without a name. The disk's directory entries give it one, or several after a crash, or none."""
+    """A file without a name. The disk's directory entries give it one, or several after a crash, or none.
 
-    __slots__ = ("cache", "durable", "failures", "locks", "pending")
+    All that happens to it at once is that a change is put on `log`. The two images are brought up to date when somebody
+    looks at them: a journal that is written, synced and unlinked never has any.
+    """
 
-    def __init__(self) -> None:
-        self.cache = bytearray()
-        self.durable = bytearray()
-        self.pending: list[Change] = []
+    __slots__ = ("_applied", "_base", "_cache", "_worded", "failures", "locks", "log", "size", "strays", "synced")
+
+    def __init__(self, data: bytes = b"") -> None:
+        #: Changes that the durable image does not show yet; a write is a bare tuple until `pending` is asked for, as one is
+        #: made at every write. The first `synced` of them are durable all the same.
+        self.log: list[Change | BareWrite] = []
+        self.synced = 0
+        #: The visible size.
+        self.size = len(data)
+        #: How many of the changes are writes that land elsewhere.
+        self.strays = 0
         #: How often its dirty pages were lost by a failed fsync; each open file tells its holder once.
         self.failures = 0
         #: Advisory locks on this file; made by whoever locks it first, gone with the power.
         self.locks: object = None
+        self._base = bytearray(data)
+        self._cache: bytearray | None = None  # None: what is durable, and the log on top of it
+        self._applied = 0  # how much of the log the cache shows
+        self._worded = 0  # how much of the log is free of bare tuples
+
+    # ---- the images
+
+    @property
+    def cache(self) -> bytearray:
+        """What running processes see."""
+        cache, log = self._cache, self.log
+        if cache is None:
+            cache = self._cache = bytearray(self._base)
+            self._applied = 0
+        if self._applied < len(log):
+            _carry_out(cache, log[self._applied :])
+            self._applied = len(log)
+        return cache
+
+    @property
+    def durable(self) -> bytearray:
+        """What a power loss leaves for certain."""
+        self._compact()
+        return self._base
+
+    @property
+    def pending(self) -> list[Change]:
+        """The changes that no fsync covers, oldest first."""
+        log = self.log
+        for index in range(max(self._worded, self.synced), len(log)):
+            if type(log[index]) is tuple:
+                log[index] = Write(*log[index])
+        self._worded = len(log)
+        return cast("list[Change]", log[self.synced :])
+
+    def read(self, size: int, offset: int) -> bytearray:
+        """Up to `size` visible bytes at `offset`."""
+        if offset >= self.size:
+            return bytearray()  # SQLite asks a journal for what comes behind its end: no reason to build an image
+        cache = self._cache
+        if cache is None or self._applied != len(self.log):
+            cache = self.cache
+        return cache[offset : offset + size]
+
+    # ---- changes
 
     def write(self, data: bytes, offset: int, number: int = 0) -> None:
-        """Change the page cache; durable only by `sync`, or by luck."""
-        put(self.cache, data, offset)
-        self.pending.append(Write(offset, data, number))
+        """Change the page cache; durable only by `sync`, or by luck. `File.write` does the same, in a hurry."""
+        self.log.append((offset, data, number))
+        self.size = max(self.size, offset + len(data))
 
     def stray(self, data: bytes, offset: int, victim: Inode, landing: int, number: int) -> None:
         """Change the page cache as `write` does, but let the disk put it elsewhere."""
-        put(self.cache, data, offset)
-        self.pending.append(Stray(offset, data, victim, landing, number))
+        self.log.append(Stray(offset, data, victim, landing, number))
+        self.size = max(self.size, offset + len(data))
+        self.strays += 1
 
     def truncate(self, size: int, number: int = 0) -> None:
         """Set the size in the page cache."""
-        resize(self.cache, size)
-        self.pending.append(Truncate(size, number))
+        self.log.append(Truncate(size, number))
+        self.size = size
 
     def sync(self) -> None:
         """Make every pending change durable: data and size."""
-        for change in self.pending:
-            settle(self.durable, change, (Fate.KEPT, 0))
-        self.pending.clear()
+        if self.strays:
+            _ = self.cache  # it alone shows what the stray ones meant
+            self._settle(lambda _: (Fate.KEPT, 0))
+        self.synced = len(self.log)
+        if self.synced > LOG_MAX:
+            self._compact()
 
     def drop_dirty(self) -> None:
         """Forget what data is pending while the cache still shows it: what Linux does when a write-back fails.
@@ -170,37 +233,94 @@ class Inode:
         Source: "fsyncgate", PostgreSQL 2018; the pages are marked clean and a later fsync reports success. A change of
         size is metadata and stays.
         """
-        self.pending = [change for change in self.pending if isinstance(change, Truncate)]
+        _ = self.cache
+        left = [change for change in self.pending if isinstance(change, Truncate)]
+        self._compact()
+        self._relog(left)
         self.failures += 1
 
     def drop_cache(self) -> None:
         """Read anew what is clean: what the disk really holds shows, under what is still dirty. The size stays."""
-        size = len(self.cache)
-        self.cache = bytearray(self.durable)
-        for change in self.pending:
-            if isinstance(change, Truncate):
-                resize(self.cache, change.size)
-            else:
-                put(self.cache, change.data, change.offset)
-        resize(self.cache, size)
+        self._compact()
+        self._cache = None
+        resize(self.cache, self.size)
+
+    def strike(self, data: bytes, offset: int) -> None:
+        """Somebody else's write landed here: the disk holds it, the cache does not know."""
+        _ = self.cache
+        put(self.durable, data, offset)
+
+    # ---- power
 
     def lose_power(self, path: str, fate: Callable[[str, Change], Settled], count: Callable[[str], None]) -> None:
         """Settle every pending change. `count` is told each loss."""
         lost = False
-        for change in self.pending:
+
+        def verdict(change: Change) -> Settled:
+            nonlocal lost
             settled = fate(path, change)
             if settled[0] is not Fate.KEPT:
                 count(f"{settled[0].name.lower()}-{type(change).__name__.lower()}")
                 lost = True
             elif lost:
                 count("reordered-write")
-            settle(self.durable, change, settled)
-        self.pending.clear()
+            return settled
+
+        self._settle(verdict)
 
     def restart(self) -> None:
         """The machine is up again: the cache is what the disk holds, and nobody holds a lock."""
-        self.cache = bytearray(self.durable)
+        self._compact()
+        self._cache = None
+        self.size = len(self._base)
         self.locks = None
+
+    # ---- inside
+
+    def _settle(self, verdict: Callable[[Change], Settled]) -> None:
+        """Decide every pending change for good."""
+        pending = self.pending
+        durable = self.durable
+        for change in pending:
+            settle(durable, change, verdict(change))
+        self._relog([])
+
+    def _compact(self) -> None:
+        """Let the durable image show what is durable, and take that off the log."""
+        synced, log = self.synced, self.log
+        if not synced:
+            return
+        if self._cache is not None:
+            _ = self.cache
+            self._applied -= synced
+        _carry_out(self._base, log[:synced] if synced < len(log) else log)
+        del log[:synced]
+        self.synced = 0
+        self._worded = max(0, self._worded - synced)
+
+    def _relog(self, changes: list[Change]) -> None:
+        """Nothing but `changes` is pending; the cache, if there is one, shows them."""
+        self.log[:] = changes
+        self.synced = 0
+        self._applied = self._worded = len(changes)
+        self.strays = sum(isinstance(change, Stray) for change in changes)
+
+
+def _carry_out(image: bytearray, changes: Sequence[Change | BareWrite]) -> None:
+    """Let `image` show all of `changes`, as if nothing had gone wrong."""
+    size = len(image)
+    for change in changes:
+        if isinstance(change, Truncate):
+            resize(image, change.size)
+            size = change.size
+            continue
+        offset, data = change[0], change[1]
+        end = offset + len(data)
+        if offset > size:
+            image.extend(bytes(offset - size))
+        image[offset:end] = data
+        if end > size:  # noqa: PLR1730  # no call: hot
+            size = end
 
 
 def _apply(image: bytearray, change: Write | Truncate) -> None:

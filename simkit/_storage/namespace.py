@@ -104,10 +104,7 @@ class Namespace:
 
     def plant(self, path: str, data: bytes) -> None:
         """Let a file be there durably."""
-        inode = Inode()
-        inode.durable = bytearray(data)
-        inode.restart()
-        self.visible[path] = self._parent(path).durable[posixpath.basename(path)] = inode
+        self.visible[path] = self._parent(path).durable[posixpath.basename(path)] = Inode(data)
 
     def sync(self, covered: Callable[[EntryChange], bool]) -> None:
         """Make the pending changes that `covered` accepts durable, in order."""
