@@ -1,4 +1,5 @@
-"""A contest: one piece of work done by several contestants in turn, told as rates and as ratios between them.
+"""Rows of the benchmark. A contest: one piece of work done by several contestants in turn, told as rates and as ratios.
+A gauge: one figure with a bound, such as memory.
 
 A ratio of one run holds on a noisy machine, an absolute rate does not. Contestants take turns, so that a slow moment hits
 all alike, and each is judged by its median.
@@ -19,6 +20,14 @@ REPEATS = 7
 
 
 @attrs.frozen
+class Goal:
+    """So much a second where the peer does so much a second; elsewhere in proportion."""
+
+    rate: float
+    where_peer_does: float
+
+
+@attrs.frozen
 class Contest:
     """One row of the table. The first contestant is ours; the others are its peers."""
 
@@ -27,6 +36,38 @@ class Contest:
     contestants: Mapping[str, Callable[[], int]]  # do the work, return how many units it was
     targets: Mapping[str, float] = attrs.field(factory=dict)  # by peer: how many times its rate ours shall be
     clock: Callable[[], float] = time.process_time  # processor time, except where storage is waited for
+    goals: Mapping[str, Goal] = attrs.field(factory=dict)  # by peer, for work that the peer does not do itself
+
+
+@attrs.frozen
+class Gauge:
+    """One row with one figure."""
+
+    title: str
+    unit: str
+    measure: Callable[[], float]
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+@attrs.frozen
+class Line:
+    """One line of the table: our figure beside a peer's or a bound. `value` is a ratio where there is a peer."""
+
+    work: str
+    ours: float
+    unit: str
+    peer: str
+    value: float
+    target: float | None
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None where there is none."""
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.at_most else self.value >= self.target
 
 
 @attrs.frozen
@@ -41,28 +82,83 @@ class Result:
         return next(iter(self.rates.values()))
 
     def ratios(self) -> dict[str, float]:
-        """Our rate as a multiple of each peer's."""
+        """Our rate as a multiple of each peer's, or of the goal that the peer's rate sets."""
+        goals = self.contest.goals
         peers = list(self.rates.items())[1:]
-        return {name: self.ours / rate for name, rate in peers}
+        return {name: self.ours / (_goal(goals[name], rate) if name in goals else rate) for name, rate in peers}
+
+    def table(self) -> list[Line]:
+        targets = {**self.contest.targets, **dict.fromkeys(self.contest.goals, 1.0)}
+        rows = [
+            Line(self.contest.title, self.ours, self.contest.unit, self._peer(name), ratio, targets.get(name))
+            for name, ratio in self.ratios().items()
+        ]
+        return rows or [Line(self.contest.title, self.ours, self.contest.unit, "", self.ours, None)]
+
+    def _peer(self, name: str) -> str:
+        goal = self.contest.goals.get(name)
+        if goal is None:
+            return name
+        here = _goal(goal, self.rates[name])
+        return f"{here:,.0f} here, {goal.rate:,.0f} where {name} does {goal.where_peer_does / 1e6:g} M"
 
     def to_json(self) -> dict[str, Any]:
         return {
             "work": self.contest.title,
             "unit": self.contest.unit,
             "per_second": {name: round(rate, 1) for name, rate in self.rates.items()},
-            "ratio": {name: round(ratio, 3) for name, ratio in self.ratios().items()},
+            "ratio": {name: round(ratio, 4) for name, ratio in self.ratios().items()},
             "target": dict(self.contest.targets),
+            "goal": {name: attrs.asdict(goal) for name, goal in self.contest.goals.items()},
+            "table": [attrs.asdict(line) for line in self.table()],
         }
 
     def lines(self) -> list[str]:
         """The row for people: our rate, then each peer's with the ratio and, where there is one, the target."""
         ours = next(iter(self.rates))
         told = [f"{self.contest.title}  ({self.contest.unit} a second)", f"    {ours:<44}{self.ours:>14,.0f}"]
-        for name, ratio in self.ratios().items():
-            target = self.contest.targets.get(name)
-            aim = "" if target is None else f"   target {target:g} ×   {'met' if ratio >= target else 'not met'}"
-            told.append(f"    {name:<44}{self.rates[name]:>14,.0f}   {ratio:8.3f} ×{aim}")
+        for (name, rate), line in zip(list(self.rates.items())[1:], self.table(), strict=False):
+            told.append(f"    {name:<44}{rate:>14,.0f}   {line.value:8.3f} ×{_aim(line)}")
+            if name in self.contest.goals:
+                told.append(f"        goal: {line.peer}")
         return told
+
+
+@attrs.frozen
+class Reading:
+    """What a gauge showed."""
+
+    gauge: Gauge
+    value: float
+
+    def table(self) -> list[Line]:
+        bound = self.gauge.at_least if self.gauge.at_most is None else self.gauge.at_most
+        return [
+            Line(self.gauge.title, self.value, self.gauge.unit, "", self.value, bound, self.gauge.at_most is not None)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "work": self.gauge.title,
+            "unit": self.gauge.unit,
+            "value": round(self.value, 3),
+            "at_most": self.gauge.at_most,
+            "at_least": self.gauge.at_least,
+            "table": [attrs.asdict(line) for line in self.table()],
+        }
+
+    def lines(self) -> list[str]:
+        return [f"{self.gauge.title}", f"    {self.value:,.2f} {self.gauge.unit}{_aim(self.table()[0])}"]
+
+
+def _goal(goal: Goal, rate: float) -> float:
+    return goal.rate * rate / goal.where_peer_does
+
+
+def _aim(line: Line) -> str:
+    if line.target is None:
+        return ""
+    return f"   target {'at most ' if line.at_most else ''}{line.target:g}   {'met' if line.met else 'not met'}"
 
 
 def hold(contest: Contest, repeats: int = REPEATS) -> Result:
@@ -75,3 +171,9 @@ def hold(contest: Contest, repeats: int = REPEATS) -> Result:
             units = contestant()
             rates[name].append(units / max(contest.clock() - began, 1e-9))
     return Result(contest, {name: statistics.median(measured) for name, measured in rates.items()})
+
+
+def read(gauge: Gauge) -> Reading:
+    """Read a gauge once."""
+    gc.collect()
+    return Reading(gauge, gauge.measure())
