@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Literal
 
@@ -12,7 +13,7 @@ from simkit.tape import Tape
 from simkit.world import World, run
 from tests.benchmarks import peers
 from tests.benchmarks.contest import Contest
-from tests.benchmarks.peers import BARE, LOOPTIME, SIMPY, TRIO, Program
+from tests.benchmarks.peers import BARE, LOOPTIME, SIMLOOM, SIMPY, TRIO, Program
 
 OURS = "simkit: random walk, guard and trace on"
 TASKS = 10
@@ -163,5 +164,23 @@ def _small(runs: int) -> Contest:
             for task in range(TASKS):
                 nursery.start_soon(work, task, lock)
 
-    contestants = _ours_and_trio(program, 1, max(1, runs // 4))
-    return Contest("small seeds (10 tasks × 10 sleeps, lock, checkpoint)", "seeds", contestants, {TRIO: 5})
+    repeats = max(1, runs // 4)
+    contestants = _ours_and_trio(program, 1, repeats)
+    naps = [[0.001 * (1 + (task * 7 + number) % 13) for number in range(NAPS)] for task in range(TASKS)]
+    targets = {TRIO: 5.0, LOOPTIME: 6.0, SIMLOOM: 8.0}
+    for peer, module, seed in (
+        (LOOPTIME, "looptime", peers.looptime_small),
+        (SIMLOOM, "simloom", peers.simloom_small),
+    ):
+        if peers.installed(module):
+            contestants[peer] = _times(functools.partial(seed, naps), repeats)
+    return Contest("small seeds (10 tasks × 10 sleeps, lock, checkpoint)", "seeds", contestants, targets)
+
+
+def _times(work: Callable[[], None], repeats: int) -> Callable[[], int]:
+    def contestant() -> int:
+        for _ in range(repeats):
+            work()
+        return repeats
+
+    return contestant

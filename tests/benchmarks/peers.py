@@ -23,6 +23,7 @@ TRIO = "trio.run with MockClock"
 BARE = "bare coroutine scheduler"
 SIMPY = "simpy"
 LOOPTIME = "asyncio with looptime"
+SIMLOOM = "simloom"
 
 
 def installed(name: str) -> bool:
@@ -109,3 +110,31 @@ def looptime_sleeping(naps: list[list[float]]) -> None:
 
     with contextlib.closing(looptime.new_event_loop(start=0)) as loop:
         loop.run_until_complete(main())
+
+
+async def asyncio_small(naps: list[list[float]]) -> None:
+    """The small seed in asyncio: naps around a lock, a bare yield inside it."""
+    lock = asyncio.Lock()
+
+    async def work(delays: list[float]) -> None:
+        for delay in delays:
+            await asyncio.sleep(delay)
+            async with lock:
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(delays) for delays in naps))
+
+
+def looptime_small(naps: list[list[float]]) -> None:
+    """asyncio under a loop that skips the waiting; a loop for each seed, as asyncio.run makes one."""
+    import looptime
+
+    with contextlib.closing(looptime.new_event_loop(start=0)) as loop:
+        loop.run_until_complete(asyncio_small(naps))
+
+
+def simloom_small(naps: list[list[float]]) -> None:
+    """simloom's own run, as its tests make it; its first argument makes the coroutine anew."""
+    import simloom
+
+    simloom.run(lambda: asyncio_small(naps), seed=1)
