@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import simkit
+from conformance import pythons
 from simkit import Limits, World, campaign, replay
 from simkit.errors import SimkitError
 from simkit.parallel import Crew, Lost
@@ -58,13 +61,19 @@ def test_the_number_of_processes_does_not_show() -> None:
 @pytest.mark.slow
 def test_dask_distributed_is_an_executor() -> None:
     """The same campaign over the workers of a Dask cluster, here one of processes on this machine."""
-    distributed = pytest.importorskip("distributed", reason="needs `pip install distributed`")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        found = campaign(programs.odd_seeds_differ, SEEDS, executor=client.get_executor())
-    assert found == campaign(programs.odd_seeds_differ, SEEDS)
+    this = next(python for python in pythons.found() if python.is_this_one)
+    python = pythons.environment(this, ("distributed",))
+    repository = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [str(python), "-m", "tests.simkit.campaign_on_dask", str(SEEDS)],
+        cwd=repository,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{campaign(programs.odd_seeds_differ, SEEDS)}\n"
 
 
 def test_a_process_that_fails_is_a_failure_unless_it_may() -> None:
