@@ -19,6 +19,10 @@ EPOCH_NS = 1_767_225_600_000_000_000
 _BILLION = 1_000_000_000
 #: A clock that gains or loses half the time is as wrong as anything needs to be, and still runs forward.
 _DRIFT_PPB_MAX = 500_000_000
+#: How wrong a clock is drawn at most, and which quarters of that, the default first.
+_SKEW_NS = 500_000_000
+_DRIFT_PPB = 200_000
+_PARTS = (0, 1, -1, 4, -4)
 #: Sizes of drawn jumps, the default first: small ones (an NTP step), an hour (a zone's mistake), a day.
 _JUMPS_NS = (0, 20_000_000, 2 * _BILLION, 3600 * _BILLION, 86_400 * _BILLION)
 _JUMP_WEIGHTS = (4, 4, 4, 2, 1)
@@ -63,11 +67,18 @@ class HostClock:
         """Let it be ahead by `skew_ns` from now on, and gain `drift_ppb` nanoseconds in a second."""
         self._set(self.skew_ns if skew_ns is None else skew_ns, self._drift_ppb if drift_ppb is None else drift_ppb)
 
-    def draw(self, *, skew_ns_max: int = 500_000_000, drift_ppb_max: int = 200_000) -> None:
+    def draw(self, *, skew_ns_max: int = _SKEW_NS, drift_ppb_max: int = _DRIFT_PPB) -> None:
         """Draw a skew and a drift from the tape, either way up to these."""
         stream = self._world.tape.stream(f"clock/{self._host}")
         skew, drift = stream.choose("skew", 5, (4, 1, 1, 1, 1)), stream.choose("drift", 5, (4, 1, 1, 1, 1))
-        self._set((0, 1, -1, 4, -4)[skew] * skew_ns_max // 4, (0, 1, -1, 4, -4)[drift] * drift_ppb_max // 4)
+        self._set(_PARTS[skew] * skew_ns_max // 4, _PARTS[drift] * drift_ppb_max // 4)
+
+    def strike(self) -> None:
+        """Be as wrong from the beginning as an open tape says: skew up to half a second, drift up to 200 ppm, either way."""
+        stream = self._world.tape.stream(f"clock/{self._host}")
+        skew, drift = stream.fault("skew", (1, 2, 3, 4)), stream.fault("drift", (1, 2, 3, 4))
+        if skew or drift:
+            self._set(_PARTS[skew] * _SKEW_NS // 4, _PARTS[drift] * _DRIFT_PPB // 4)
 
     def draw_jump(self) -> int:
         """Draw a jump from the tape, make it, and return its size; 0 when there was none."""

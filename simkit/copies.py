@@ -60,6 +60,10 @@ class Copies:
                 group.damaged.append(copy)
         return False
 
+    def covers(self, host: str, path: str) -> bool:
+        """Whether `path` is declared to be one of several copies."""
+        return any(group.find(host, path) is not None for group in self._groups.values())
+
     def repaired(self, host: str, path: str) -> None:
         """A copy was written anew: it is good again."""
         for group in self._groups.values():

@@ -12,6 +12,7 @@ from simkit.watching import watchers
 
 if TYPE_CHECKING:
     from simkit.disk import Boundary, CrashMode, CrashState, Disk, Tear
+    from simkit.striking import Striker
     from simkit.world import World
 
 __all__ = ["Host"]
@@ -32,6 +33,13 @@ class Host:
         self.processes: list[Process] = []
         self._disk: Disk | None = None
         self._watches: dict[int, list[Callable[[], object]]] = {}
+        #: Strikes at its boundaries what an open tape says.
+        self.striker: Striker | None = None
+        if world.tape.open:
+            from simkit.striking import Striker
+
+            self.striker = Striker(self)
+            self.clock.strike()
 
     @property
     def disk(self) -> Disk:
@@ -42,6 +50,7 @@ class Host:
             self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
             self._disk.on_delay = self._delay
             self._disk.spares = functools.partial(self.world.copies.spares, self.name)
+            self._disk.covers = functools.partial(self.world.copies.covers, self.name)
         return self._disk
 
     @property
@@ -94,6 +103,8 @@ class Host:
     def calm(self) -> None:
         """Turn its faults off: disk and clock behave, what was paused or stalled goes on, nothing strikes at a boundary."""
         self._watches.clear()
+        if self.striker is not None:
+            self.striker.calm()
         self.clock.calm()
         if self._disk is not None:
             self._disk.calm()
@@ -117,7 +128,8 @@ class Host:
             "boundary", self.name, boundary.number, boundary.kind, boundary.path, boundary.offset, boundary.size
         )
         actions = self._watches.pop(boundary.number, None)
-        return None if actions is None else _tear_of([action() for action in actions])
+        tear = None if actions is None else _tear_of([action() for action in actions])
+        return tear if tear is not None or self.striker is None else self.striker.at_disk(boundary)
 
     def _delay(self, owner: object, ns: int) -> None:
         """A call into the disk took its time: whoever made it stands still for so long."""

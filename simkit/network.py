@@ -231,7 +231,8 @@ class Network(Ether):
 
     def _death_drops(self, socket: SimulatedSocket) -> bool:
         num, den = self.options.death_loses_in_flight
-        if num <= 0 or not self._stream.chance(f"death-drops:{socket.place}", num, den):
+        possible = num > 0 or self._weather.open
+        if not possible or not self._stream.chance(f"death-drops:{socket.place}", num, den):
             return False
         self.count("death-drops")
         return True

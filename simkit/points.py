@@ -105,6 +105,8 @@ class Points:
         self._strikes: dict[str, list[_Strike]] = {}
         self._visits: dict[tuple[str, str | None], int] = {}
         self._calm = False
+        #: Whether an open tape may strike.
+        self._open = self._stream.open
 
     def at(self, name: str, action: Callable[[], object], *, nth: int = 1, host: str | None = None) -> None:
         """Call `action` the `nth` time that point `name` is reached (by a process of `host`).
@@ -122,6 +124,7 @@ class Points:
     def calm(self) -> None:
         """No `maybe` fires from now on, and nothing strikes."""
         self._calm = True
+        self._open = False
         self.out_of_memory = NEVER
         self._strikes.clear()
 
@@ -141,10 +144,7 @@ class Points:
         self._strike(name)
         if self._calm:
             return False
-        on = self._switches.get(name)
-        if on is None:
-            on = self._switches[name] = self._stream.chance(f"switch:{name}", *SWITCHED_ON)
-        if not on or not self._stream.chance(f"maybe:{name}", num, den):
+        if not (self._stream.fault(f"maybe:{name}") if self._open else self._drawn(name, num, den)):
             return False
         tally.held += 1
         self._world.trace.record("point", "maybe", name)
@@ -167,6 +167,12 @@ class Points:
         self._world.trace.record("point", "violated", name)
         raise error
 
+    def _drawn(self, name: str, num: int, den: int) -> bool:
+        on = self._switches.get(name)
+        if on is None:
+            on = self._switches[name] = self._stream.chance(f"switch:{name}", *SWITCHED_ON)
+        return on and self._stream.chance(f"maybe:{name}", num, den)
+
     def _tally(self, kind: PointKind, name: str) -> _Tally:
         tally = self._tallies.get(name)
         if tally is None:
@@ -180,13 +186,14 @@ class Points:
     def _strike(self, name: str) -> None:
         strikes = self._strikes.get(name)
         num, den = self.out_of_memory
-        if not strikes and num <= 0:
+        if not strikes and num <= 0 and not self._open:
             return
         process = current_process()
         if strikes:
             for strike in self._due(name, strikes):
                 strike.action()
-        if process is not None and num > 0 and self._stream.chance(f"oom:{process.host.name}", num, den):
+        possible = process is not None and (num > 0 or self._open)
+        if process is not None and possible and self._stream.chance(f"oom:{process.host.name}", num, den):
             self._kill_current()
         if process is not None and not process.alive:
             raise ProcessDead(f"{process.label} was killed at {name}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simkit._storage.faults import NEVER, DiskFaults, Ratio
+from simkit._storage.faults import NEVER, SILENT, DiskFaults, Ratio
 
 if TYPE_CHECKING:
     from simkit.tape import Stream
@@ -22,8 +22,6 @@ __all__ = ["draw_faults"]
 #: How often a fault happens in a run, the default first; a fault is off in half of the runs.
 _RATIOS: tuple[Ratio, ...] = (NEVER, (1, 1000), (1, 100), (1, 10))
 _RATIO_WEIGHTS = (6, 3, 2, 1)
-#: Faults that break what a single machine is promised: only where the program declares copies.
-_SILENT = ("fsync_lies", "sync_dir_lies", "bit_rot", "misdirected_write")
 _MEMORY: tuple[Ratio, ...] = (NEVER, (1, 1000), (1, 100))
 
 
@@ -46,7 +44,7 @@ def draw_faults(world: World, hosts: Iterable[str] = (), *, silent: bool = False
     world.points.out_of_memory = _note("points.out_of_memory", _MEMORY[stream.choose("oom", 3, (6, 2, 1))], drawn)
     for name in tuple(hosts) or tuple(world.hosts):
         host = world.host(name)
-        disk = _mask(stream, f"disk/{name}", DiskFaults, () if silent else _SILENT, drawn)
+        disk = _mask(stream, f"disk/{name}", DiskFaults, () if silent else SILENT, drawn)
         host.disk.faults = attrs.evolve(host.disk.faults, **disk)
         host.clock.draw()
         if host.clock.skew_ns or host.clock.drift_ppb:

@@ -108,8 +108,20 @@ class World:
         self.copies = Copies()
         #: The named points of the program.
         self.points = Points(self)
+        #: Whether all faults were turned off.
+        self.is_calm = False
         self._pid = _FIRST_PID
         self._network: Network | None = None
+        if tape.open:
+            self._open(tape)
+
+    def _open(self, tape: Tape) -> None:
+        """Let an explorer see the sites, and say when the faults end."""
+        if tape.journal is not None:
+            tape.journal.moment = self.trace.__len__
+        calm_ns = tape.setting("world", "calm")
+        if calm_ns:
+            self.call_later(calm_ns, self.calm)
 
     @property
     def now_ns(self) -> int:
@@ -124,6 +136,11 @@ class World:
 
             self._network = Network(self)
         return self._network
+
+    @property
+    def has_network(self) -> bool:
+        """Whether the network was ever used."""
+        return self._network is not None
 
     def call_later(self, delay_ns: int, fn: Callable[..., object], *args: Any) -> Timer:
         """Call `fn(*args)` after `delay_ns`, in no task. It must not block, and outlives the process that asked."""
@@ -146,6 +163,7 @@ class World:
     def calm(self) -> None:
         """Turn all faults off: links are mended, clocks put right, disks and points behave, what was paused goes on."""
         self.trace.record("calm")
+        self.is_calm = True
         self.points.calm()
         if self._network is not None:
             self._network.calm()

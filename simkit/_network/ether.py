@@ -167,6 +167,7 @@ class Ether:
         """Let a message travel on its own: a cut link loses it, and so may a whole one, or double it."""
         copies = 1
         if self._weather.foul and source != target:
+            self._leaves(source, target)
             if self._weather.strikes("datagram-loss", source, target):
                 return
             copies += self._weather.strikes("datagram-duplicate", source, target)
@@ -175,6 +176,7 @@ class Ether:
             if (source, target) in self._cut:
                 self.count("datagram-cut", source, target)
             elif not self.hold(source, target, then):
+                self.arrives(source, target)
                 then()
 
         for _ in range(copies):
@@ -191,7 +193,17 @@ class Ether:
 
     def breaks(self, source: str, target: str) -> bool:
         """Draw whether this segment breaks its connection."""
-        return self._weather.foul and self._weather.strikes("break", source, target)
+        if not self._weather.foul:
+            return False
+        self._leaves(source, target)
+        return self._weather.strikes("break", source, target)
+
+    def arrives(self, source: str, target: str) -> None:
+        """A message is about to be there: an open tape may strike its reader down."""
+        if self._weather.open and target not in {source, OUTSIDE}:
+            striker = self._world.hosts[target].striker
+            if striker is not None:
+                striker.at_delivery(source)
 
     def loses_syn(self, source: str, target: str) -> bool:
         """Draw whether the first packet of a connection is lost."""
@@ -252,6 +264,13 @@ class Ether:
         self._world.trace.aside("net", what, *places)
 
     # ---- inside
+
+    def _leaves(self, source: str, target: str) -> None:
+        """A message is about to leave: an open tape may strike its sender down."""
+        if self._weather.open and source not in {target, OUTSIDE}:
+            striker = self._world.hosts[source].striker
+            if striker is not None:
+                striker.at_send(target)
 
     def _release(self) -> None:
         """Let travel again what no link holds up any more."""

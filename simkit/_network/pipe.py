@@ -50,6 +50,10 @@ class Wire(Protocol):
         """Trace an event."""
         ...
 
+    def arrives(self, source: str, target: str) -> None:
+        """A segment with data is about to be there."""
+        ...
+
     def held(self, pipe: Pipe) -> None:
         """Its link holds `pipe` up from now on."""
         ...
@@ -141,6 +145,7 @@ class Pipe:
         while queue and queue[0][0] <= now_ns:
             _, kind, data, count = queue.popleft()
             if kind is Kind.DATA:
+                self._wire.arrives(self.source, self.target)
                 self._wire.note("deliver", self.connection, self.source, self.target, len(data))
             self._deliver(kind, data, count)
         self._armed = False

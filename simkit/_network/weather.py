@@ -40,7 +40,9 @@ class Weather:
 
     def __init__(self, network: Ether, stream: Stream) -> None:
         #: Whether anything here may happen; nothing is asked for while it is fair.
-        self.foul = False
+        #: Whether an open tape may strike.
+        self.open = stream.open
+        self.foul = stream.open
         #: Places whose programs read slowly: at most so many bytes, after a pause of so long.
         self.slow_readers: dict[str, tuple[int, int]] = {}
         #: Links that let nothing through until a time.
@@ -60,10 +62,13 @@ class Weather:
     def judge(self, options: NetworkOptions) -> None:
         """Find out whether anything may happen."""
         ratios: list[Ratio] = [options.clogs, *(getattr(options, name) for name in STRIKES.values())]
-        self.foul = bool(self._asked or options.bytes_per_s is not None or any(num > 0 for num, _ in ratios))
+        self.foul = bool(
+            self.open or self._asked or options.bytes_per_s is not None or any(num > 0 for num, _ in ratios)
+        )
 
     def calm(self) -> None:
         """Forget what was asked for, and let everybody read as fast as they like."""
+        self.open = False
         self._asked.clear()
         self.slow_readers.clear()
 
@@ -77,7 +82,7 @@ class Weather:
                 self._network.count(strike, source, target)
                 return True
         num, den = getattr(self._network.options, STRIKES[strike])
-        if num > 0 and self._stream.chance(f"{strike}:{source}>{target}", num, den):
+        if (num > 0 or self.open) and self._stream.chance(f"{strike}:{source}>{target}", num, den):
             self._network.count(strike, source, target)
             return True
         return False
@@ -86,7 +91,7 @@ class Weather:
         """By how much a segment of `size` bytes arrives later; may clog the link besides."""
         options = self._network.options
         num, den = options.clogs
-        if num > 0 and self._stream.chance(f"clog:{source}>{target}", num, den):
+        if (num > 0 or self.open) and self._stream.chance(f"clog:{source}>{target}", num, den):
             self._network.clog(source, target, options.clog_ns, one_way=True)
         delay_ns = options.stall_ns if size and self.strikes("stall", source, target) else 0
         if options.bytes_per_s is not None and size:

@@ -101,6 +101,22 @@ class Device:
         self._injector.calm()
         self._rearm()
 
+    @property
+    def covers(self) -> Callable[[str], bool] | None:
+        """Whether the file of this name is one of several copies, see `simkit.copies`."""
+        return self._injector.covers
+
+    @covers.setter
+    def covers(self, covers: Callable[[str], bool] | None) -> None:
+        self._injector.covers = covers
+
+    @property
+    def unsynced(self) -> bool:
+        """Whether a power loss may leave anything else than what is visible now."""
+        if self._names.pending or self._injector.fired:
+            return True
+        return any(node.pending for node in self._names.visible.values() if isinstance(node, Inode))
+
     def used_bytes(self) -> int:
         """Sum of the visible file sizes."""
         return sum(node.size for node in self._names.visible.values() if isinstance(node, Inode))
@@ -206,7 +222,8 @@ class Device:
 
     def _rearm(self) -> None:
         injector = self._injector
-        self.faulty = self._capacity_bytes is not None or injector.faults != DiskFaults() or injector.waiting > 0
+        set_up = self._capacity_bytes is not None or injector.faults != DiskFaults()
+        self.faulty = set_up or injector.open or injector.waiting > 0
         self.armed = self.faulty or self._on_boundary is not None
 
     def _ask(self, boundary: Boundary) -> Tear | None:
@@ -245,6 +262,8 @@ class Device:
     def _misdirect(self, file: File, data: bytes, offset: int, number: int) -> bool:
         """Let a write land in other sectors, of this file or another; False when there are none, or they are spared."""
         found = [(path, node) for path, node in sorted(self._names.visible.items(), key=_path) if _has_data(node)]
+        if self._injector.open and self.covers is not None:
+            found = [(path, node) for path, node in found if self.covers(path)]
         if not found or not data:
             return False
         path, victim = found[self._injector.pick("misdirected-to", file.path, len(found))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 
 import attrs
 
@@ -34,6 +35,8 @@ class DiskFaults:
     stuck_ns: int = 600_000_000_000
 
 
+#: What breaks the promise of a single machine; an open tape strikes with these only where copies are declared.
+SILENT = ("fsync_lies", "sync_dir_lies", "bit_rot", "misdirected_write")
 #: Errors that can be drawn before an operation of each kind.
 _DRAWN = {
     "read": (("read_eio", errno.EIO),),
@@ -68,6 +71,10 @@ class Injector:
     def __init__(self, stream: Choices) -> None:
         self.faults = DiskFaults()
         self.fired: dict[str, int] = {}
+        #: Whether an open tape may strike.
+        self.open: bool = getattr(stream, "open", False)
+        #: Whether a file is one of several copies.
+        self.covers: Callable[[str], bool] | None = None
         self._stream = stream
         self._asked: list[Asked] = []
 
@@ -88,6 +95,7 @@ class Injector:
     def calm(self) -> None:
         """Nothing happens any more, asked for or drawn."""
         self.faults = DiskFaults()
+        self.open = False
         self._asked.clear()
 
     @property
@@ -124,7 +132,11 @@ class Injector:
 
     def _drawn(self, option: str, path: str) -> bool:
         num, den = getattr(self.faults, option)
-        return num >= den or (num > 0 and self._stream.chance(f"{option}:{path}", num, den))
+        if num > 0:
+            return num >= den or self._stream.chance(f"{option}:{path}", num, den)
+        if not self.open or (option in SILENT and not (self.covers is not None and self.covers(path))):
+            return False
+        return self._stream.chance(f"{option}:{path}", 0, 1)
 
     def _fire(self, kind: str, number: int, path: str) -> OSError:
         self.count(f"{kind}-{errno.errorcode[number].lower()}")

@@ -81,7 +81,7 @@ def test_a_case_replays_without_the_seed_having_a_say(tmp_path: Path) -> None:
 
 Change = Callable[[dict[str, Any]], None]
 WRONG: list[tuple[Change, str, str]] = [
-    (lambda data: data.update(schema="simkit/case/2"), "case-version", "simkit/case/2"),
+    (lambda data: data.update(schema="simkit/case/3"), "case-version", "simkit/case/3"),
     (lambda data: data.pop("schema"), "case-version", SCHEMA),
     (lambda data: data.pop("departures"), "case-malformed", "departures: expected rows"),
     (lambda data: data.update(seed="7"), "case-malformed", "seed: expected a whole number from 0 or null, got text"),
