@@ -25,7 +25,7 @@ import os
 import posixpath
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, TypeVar
 
 import attrs
 
@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 CrashMode = Literal["sample", "lose", "keep"]
+F = TypeVar("F", bound=File)
 
 
 @attrs.frozen
@@ -95,6 +96,10 @@ class Disk(Device):
 
     def open(self, path: str, *, owner: Owner | None = None, create: bool = False, exclusive: bool = False) -> File:
         """Open `path`; with `create` make it when missing (a boundary), with `exclusive` only then."""
+        return self.open_as(File, path, owner, create=create, exclusive=exclusive)
+
+    def open_as(self, kind: type[F], path: str, owner: Owner | None, *, create: bool, exclusive: bool) -> F:
+        """As `open`, with another class of handles."""
         path = normal(path)
         gate(owner)
         node = self._names.visible.get(path)
@@ -106,11 +111,11 @@ class Disk(Device):
             node = self._create(path, owner)
         elif create and exclusive:
             raise _error(errno.EEXIST, path)
-        return self.handles.add(node, path, owner)
+        return self.handles.add(node, path, owner, kind)
 
-    def anonymous(self, *, owner: Owner | None = None) -> File:
+    def anonymous(self, kind: type[F], owner: Owner | None = None) -> F:
         """Open a temporary file without a name; gone when closed."""
-        return self.handles.add(Inode(), "(anonymous)", owner)
+        return self.handles.add(Inode(), "(anonymous)", owner, kind)
 
     def exists(self, path: str) -> bool:
         """Return whether a file or directory of that name is visible."""
@@ -139,7 +144,7 @@ class Disk(Device):
         path = normal(path)
         gate(owner)
         self._inode(path)
-        number = self.enter("unlink", path, owner=owner)
+        number = self.enter("unlink", path, owner)
         self._names.change("unlink", number, (path, None))
 
     def rename(self, source: str, target: str, *, owner: Owner | None = None) -> None:
@@ -153,7 +158,7 @@ class Disk(Device):
             raise _error(errno.ENOENT, source)
         self._directory(posixpath.dirname(target))
         self._check_target(source, target)
-        number = self.enter("rename", source, owner=owner)
+        number = self.enter("rename", source, owner)
         if source == target:
             return
         if isinstance(node, Directory):
@@ -168,7 +173,7 @@ class Disk(Device):
         if path in self._names.visible:
             raise _error(errno.EEXIST, path)
         self._directory(posixpath.dirname(path))
-        number = self.enter("mkdir", path, owner=owner)
+        number = self.enter("mkdir", path, owner)
         self._names.change("mkdir", number, (path, Directory()))
 
     def rmdir(self, path: str, *, owner: Owner | None = None) -> None:
@@ -177,7 +182,7 @@ class Disk(Device):
         gate(owner)
         if self.listdir(path):
             raise _error(errno.ENOTEMPTY, path)
-        number = self.enter("rmdir", path, owner=owner)
+        number = self.enter("rmdir", path, owner)
         self._names.change("rmdir", number, (path, None))
 
     def sync_dir(self, path: str, *, owner: Owner | None = None) -> None:
@@ -185,9 +190,9 @@ class Disk(Device):
         path = normal(path)
         gate(owner)
         directory = self._directory(path)
-        self.enter("sync_dir", path, owner=owner)
+        self.enter("sync_dir", path, owner)
         if not (self.faulty and self._lies("sync_dir", path)):
-            self._names.sync(lambda change: change.touches(directory))
+            self._names.sync_directory(directory)
 
     # ---- power, and what is really on the platter
 
@@ -268,7 +273,7 @@ class Disk(Device):
 
     def _create(self, path: str, owner: Owner | None) -> Inode:
         self._directory(posixpath.dirname(path))
-        number = self.enter("create", path, owner=owner)
+        number = self.enter("create", path, owner)
         inode = Inode()
         self._names.change("create", number, (path, inode))
         return inode

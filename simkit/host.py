@@ -6,6 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from simkit._storage.device import NO_BOUNDARY
 from simkit.clock import HostClock
 from simkit.process import Process
 from simkit.watching import watchers
@@ -48,7 +49,9 @@ class Host:
             from simkit.disk import Disk
 
             self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
+            self._disk.tell = self.world.trace.record_step
             self._disk.on_delay = self._delay
+            self._await_watched(0)
             self._disk.spares = functools.partial(self.world.copies.spares, self.name)
             self._disk.covers = functools.partial(self.world.copies.covers, self.name)
         return self._disk
@@ -107,6 +110,7 @@ class Host:
             self.striker.calm()
         self.clock.calm()
         if self._disk is not None:
+            self._await_watched(0)
             self._disk.calm()
         for process in self.processes:
             process.relieve()
@@ -118,18 +122,28 @@ class Host:
         `Tear`, only the first bytes of the write happen, and then what the tear says.
         """
         self._watches.setdefault(number, []).append(action)
+        self._await_watched(self.boundaries)
 
     def forget(self, process: Process) -> None:
         """A process has ended."""
         self.processes.remove(process)
 
     def _boundary(self, boundary: Boundary) -> Tear | None:
-        self.world.trace.record(
-            "boundary", self.name, boundary.number, boundary.kind, boundary.path, boundary.offset, boundary.size
-        )
         actions = self._watches.pop(boundary.number, None)
-        tear = None if actions is None else _tear_of([action() for action in actions])
-        return tear if tear is not None or self.striker is None else self.striker.at_disk(boundary)
+        if actions is not None:
+            self._await_watched(boundary.number)
+            tear = _tear_of([action() for action in actions])
+            if tear is not None:
+                return tear
+        return None if self.striker is None else self.striker.at_disk(boundary)
+
+    def _await_watched(self, number: int) -> None:
+        """Let the disk ask when the next boundary after `number` is there at which something shall happen, not before."""
+        if self._disk is not None and self._disk.on_boundary == self._boundary:  # else it is for others to say
+            asks = self.striker is not None and not self.striker.is_calm  # at every boundary
+            self._disk.hook_from(
+                0 if asks else min((nth for nth in self._watches if nth > number), default=NO_BOUNDARY)
+            )
 
     def _delay(self, owner: object, ns: int) -> None:
         """A call into the disk took its time: whoever made it stands still for so long."""

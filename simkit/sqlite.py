@@ -22,13 +22,13 @@ import posixpath
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import attrs
 
-from simkit._storage.locks import Locks, locks_of
-from simkit.disk import Disk, File, ProcessDead, normal
+from simkit._sqlite.file import DatabaseFile, raise_from
+from simkit.disk import Disk, ProcessDead, normal
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.process import Process, current_process
 
@@ -42,10 +42,10 @@ VFS_NAME = "simkit"
 #: 1970-01-01 in SQLite's Julian milliseconds.
 UNIX_EPOCH_JULIAN_MS = 210866760000000
 
-#: A file system's sector as SQLite's Unix VFS reports it; tearing is finer, see `simkit.disk.SECTOR_BYTES`.
-REPORTED_SECTOR_BYTES = 4096
-
 _JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
+_CREATE, _EXCLUSIVE = apsw.SQLITE_OPEN_CREATE, apsw.SQLITE_OPEN_EXCLUSIVE
+_DELETE_ON_CLOSE = apsw.SQLITE_OPEN_DELETEONCLOSE
+_EXISTS = apsw.SQLITE_ACCESS_EXISTS
 
 
 @attrs.define
@@ -66,13 +66,6 @@ class _Session:
         self.connections: list[tuple[Process, weakref.ref[apsw.Connection]]] = []
         self.deferred: list[apsw.Connection] = []
         self.mourned: list[Process] = []
-
-    def place(self, path: str) -> tuple[Disk, Process]:
-        """Return the disk that `path` is on, and who asks."""
-        process = current_process()
-        if process is None:
-            raise SimkitError(_no_process(path))
-        return process.host.disk, process
 
     def adopt(self, connection: apsw.Connection) -> None:
         """Remember a new connection, to close it when its process dies."""
@@ -115,79 +108,6 @@ class _Session:
                     connection.close(True)
 
 
-class _File:
-    """What SQLite sees of an open file; the names are the interface of a VFS file."""
-
-    __slots__ = ("_dirsync", "_disk", "_file", "_locks", "_read", "_write")
-
-    def __init__(self, disk: Disk, file: File, *, dirsync: bool) -> None:
-        self._disk = disk
-        self._file = file
-        self._dirsync = dirsync
-        self._locks: Locks | None = None
-        self._read = file.read_fully
-        self._write = file.write
-
-    def xRead(self, amount: int, offset: int) -> bytearray:  # noqa: N802
-        try:
-            return self._read(amount, offset)
-        except OSError as error:
-            _raise_from(error, apsw.SQLITE_IOERR_READ)
-
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        try:
-            self._write(data, offset)
-        except OSError as error:
-            _raise_from(error, apsw.SQLITE_IOERR_WRITE)
-
-    def xTruncate(self, size: int) -> None:  # noqa: N802
-        try:
-            self._file.truncate(size)
-        except OSError as error:
-            _raise_from(error, apsw.SQLITE_IOERR_TRUNCATE)
-
-    def xSync(self, flags: int) -> None:  # noqa: N802
-        """Sync the file; a journal just made also syncs its directory, as SQLite's Unix VFS does."""
-        file = self._file
-        try:
-            file.fsync()
-            if self._dirsync:
-                self._dirsync = False
-                self._disk.sync_dir(posixpath.dirname(file.path), owner=file.owner)
-        except OSError as error:
-            _raise_from(error, apsw.SQLITE_IOERR_FSYNC)
-
-    def xFileSize(self) -> int:  # noqa: N802
-        return self._file.size()
-
-    def xClose(self) -> None:  # noqa: N802
-        self._file.close()
-
-    def xLock(self, level: int) -> None:  # noqa: N802
-        file = self._file
-        file.check()
-        if self._locks is None:
-            self._locks = locks_of(file)
-        if not self._locks.acquire(file.number, level):
-            raise apsw.BusyError(f"{file.path} is locked")
-
-    def xUnlock(self, level: int) -> None:  # noqa: N802
-        if self._locks is not None and self._file.alive:
-            self._locks.release(self._file.number, level)
-
-    def xCheckReservedLock(self) -> bool:  # noqa: N802
-        return locks_of(self._file).reserved()
-
-    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: N802
-        return False
-
-    def xSectorSize(self) -> int:  # noqa: N802
-        return REPORTED_SECTOR_BYTES
-
-    def xDeviceCharacteristics(self) -> int:  # noqa: N802
-        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
-
-
 class _Vfs(apsw.VFS):
     """Paths of the current process's host. Registered once for good: SQLite keeps pointers to it."""
 
@@ -207,38 +127,39 @@ class _Vfs(apsw.VFS):
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> Any:  # noqa: N802
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        flags[1] = flags[0]
+        wanted = flags[1] = flags[0]
         if path is None:
-            return _File(_SCRATCH, _SCRATCH.anonymous(), dirsync=False)
-        disk, process = self._place(path)
-        create = bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
+            return _SCRATCH.anonymous(DatabaseFile)
+        process = self._caller(path)
+        disk = process.host.disk
+        create = bool(wanted & _CREATE)
         try:
-            file = disk.open(path, owner=process, create=create, exclusive=bool(flags[0] & apsw.SQLITE_OPEN_EXCLUSIVE))
-            if flags[0] & apsw.SQLITE_OPEN_DELETEONCLOSE:
+            file = disk.open_as(DatabaseFile, path, process, create=create, exclusive=bool(wanted & _EXCLUSIVE))
+            if wanted & _DELETE_ON_CLOSE:
                 disk.unlink(path, owner=process)
         except OSError as error:
             raise apsw.CantOpenError(str(error)) from error
-        return _File(disk, file, dirsync=create and bool(flags[0] & _JOURNALS))
+        file.syncs_directory = create and bool(wanted & _JOURNALS)
+        return file
 
     def xDelete(self, path: str, syncdir: bool) -> None:  # noqa: N802
-        disk, process = self._place(path)
+        process = self._caller(path)
+        disk = process.host.disk
         try:
             disk.unlink(path, owner=process)
         except OSError as error:
             gone = error.errno == errno.ENOENT
-            _raise_from(error, apsw.SQLITE_IOERR_DELETE_NOENT if gone else apsw.SQLITE_IOERR_DELETE)
+            raise_from(error, apsw.SQLITE_IOERR_DELETE_NOENT if gone else apsw.SQLITE_IOERR_DELETE)
         if syncdir:
             try:
                 disk.sync_dir(posixpath.dirname(normal(path)), owner=process)
             except OSError as error:
-                _raise_from(error, apsw.SQLITE_IOERR_DIR_FSYNC)
+                raise_from(error, apsw.SQLITE_IOERR_DIR_FSYNC)
 
     def xAccess(self, path: str, flags: int) -> bool:  # noqa: N802
         """Whether `path` is there; an empty file is not, as for SQLite's Unix VFS."""
-        disk, _ = self._place(path)
-        return disk.exists(path) and (
-            flags != apsw.SQLITE_ACCESS_EXISTS or disk.is_directory(path) or disk.size(path) > 0
-        )
+        disk = self._caller(path).host.disk
+        return disk.exists(path) and (flags != _EXISTS or disk.is_directory(path) or disk.size(path) > 0)
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802
         return normal(name)
@@ -263,24 +184,21 @@ class _Vfs(apsw.VFS):
     def xGetLastError(self) -> tuple[int, str]:  # noqa: N802
         return 0, ""
 
-    def _place(self, path: str) -> tuple[Disk, Process]:
+    def _caller(self, path: str) -> Process:
+        """Who asks; the path is on the disk of its host."""
         if self.closed:
             raise ProcessDead(f"{path} belongs to a process that is gone")
-        return self._running().place(path)
+        if self.session is None:
+            self._running()
+        process = current_process()
+        if process is None:
+            raise SimkitError(_no_process(path))
+        return process
 
     def _running(self) -> _Session:
         if self.session is None:
             raise apsw.CantOpenError("no simulation is running")
         return self.session
-
-
-def _raise_from(error: OSError, code: int) -> NoReturn:
-    """Raise what SQLite makes of an operating system's error."""
-    if error.errno == errno.ENOSPC:
-        raise apsw.FullError(str(error)) from error
-    raised = apsw.IOError(str(error))
-    raised.extendedresult = code  # type: ignore[attr-defined]  # apsw reads it, its stubs do not tell
-    raise raised from error
 
 
 def _no_process(path: str) -> Problem:

@@ -1,12 +1,15 @@
 """What stands between an open file and its bytes: boundaries, hooks, and everything that may go wrong on the way.
 
-`Disk` is a `Device` with names. A device that is not `armed` (no hook, no fault, no capacity) is never asked.
+`Disk` is a `Device` with names. Every boundary is counted and told (`tell`); only from boundary `careful_from` on, which is
+the next one that a hook waits for, or 0 while anything may go wrong, is the device asked what becomes of it.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
@@ -17,6 +20,9 @@ from simkit._storage.namespace import Namespace
 
 Hook = Callable[[Boundary], Tear | None]
 
+#: No boundary has this number.
+NO_BOUNDARY = sys.maxsize
+
 
 class Device:
     """The part of a disk that meets faults."""
@@ -24,6 +30,8 @@ class Device:
     def __init__(self, name: str, stream: Choices, on_boundary: Hook | None, capacity_bytes: int | None) -> None:
         self.name = name
         self.boundaries = 0
+        #: Told of every boundary before it takes effect: ("boundary", name, number, kind, path, offset, size).
+        self.tell: Callable[[tuple[str | int, ...]], object] = deque[object](maxlen=0).append  # nobody listens
         self.crashes = 0
         self.entry_durable_on_fsync = False
         #: Sum of the delays that slow and stuck operations have met.
@@ -40,20 +48,27 @@ class Device:
         self._capacity_bytes = capacity_bytes
         #: Whether anything may go wrong: a fault or a capacity is set.
         self.faulty = False
-        #: Whether operations take the careful path: faulty, or a hook is set.
-        self.armed = False
+        self._hook_from = NO_BOUNDARY if on_boundary is None else 0
+        #: Operations from this boundary on take the careful path: all while faulty, else those that a hook waits for.
+        self.careful_from = NO_BOUNDARY
         self._rearm()
 
     # ---- knobs
 
     @property
     def on_boundary(self) -> Hook | None:
-        """The hook that sees every boundary before it takes effect."""
+        """The hook that sees every boundary before it takes effect, or those from `hook_from` on."""
         return self._on_boundary
 
     @on_boundary.setter
     def on_boundary(self, hook: Hook | None) -> None:
         self._on_boundary = hook
+        self._hook_from = NO_BOUNDARY if hook is None else 0
+        self._rearm()
+
+    def hook_from(self, number: int) -> None:
+        """Let the hook see nothing before boundary `number`, until the next call: it does not care."""
+        self._hook_from = number
         self._rearm()
 
     @property
@@ -123,27 +138,15 @@ class Device:
 
     # ---- for File (and not for programs)
 
-    def enter(
-        self, kind: str, path: str, *, file: File | None = None, owner: Owner | None = None, size: int = 0
-    ) -> int:
-        """Count and report a boundary that is not a write, and return its number.
+    def enter(self, kind: str, path: str, owner: File | Owner | None = None, size: int = 0) -> int:
+        """Count and tell a boundary that is not a write, and return its number.
 
         Raises when the hook took the owner down or a fault is due.
         """
         self.boundaries = number = self.boundaries + 1
-        if not self.armed:
-            return number
-        holder = file if file is not None else owner
-        if self._on_boundary is not None:
-            tear = self._ask(Boundary(number, kind, path, 0, size))
-            if tear is not None:  # there is nothing to tear: it strikes before
-                self._go_down(path, kind, tear)
-            gate(holder)
-        if self.faulty:
-            self._take_time(path, file.owner if file is not None else owner)
-            error = self._injector.error(kind, path)
-            if error is not None:
-                raise error
+        self.tell(("boundary", self.name, number, kind, path, 0, size))
+        if number >= self.careful_from:
+            self._enter_carefully(Boundary(number, kind, path, 0, size), owner)
         return number
 
     def read_carefully(self, file: File, size: int, offset: int) -> bytearray:
@@ -164,9 +167,10 @@ class Device:
         return data
 
     def write_carefully(self, file: File, data: bytes, offset: int) -> None:
-        """Report and carry out a write, with delay, tearing, capacity, errors and misdirection."""
-        number = self.boundaries
-        if self._on_boundary is not None:
+        """Count, tell and carry out a write, with delay, tearing, capacity, errors and misdirection."""
+        self.boundaries = number = self.boundaries + 1
+        self.tell(("boundary", self.name, number, "write", file.path, offset, len(data)))
+        if number >= self._hook_from:
             tear = self._ask(Boundary(number, "write", file.path, offset, len(data)))
             if tear is not None:
                 file.inode.write(data[: tear.keep_bytes], offset, number)
@@ -181,7 +185,7 @@ class Device:
     def fsync(self, file: File) -> None:
         """Carry out an fsync."""
         try:
-            self.enter("fsync", file.path, file=file)
+            self.enter("fsync", file.path, file)
         except OSError:
             file.inode.drop_dirty()
             file.failures_told = file.inode.failures
@@ -207,6 +211,18 @@ class Device:
 
     # ---- inside
 
+    def _enter_carefully(self, boundary: Boundary, owner: File | Owner | None) -> None:
+        if boundary.number >= self._hook_from:
+            tear = self._ask(boundary)
+            if tear is not None:  # there is nothing to tear: it strikes before
+                self._go_down(boundary.path, boundary.kind, tear)
+            gate(owner)
+        if self.faulty:
+            self._take_time(boundary.path, owner.owner if isinstance(owner, File) else owner)
+            error = self._injector.error(boundary.kind, boundary.path)
+            if error is not None:
+                raise error
+
     def _write_faultily(self, file: File, data: bytes, offset: int, number: int) -> None:
         self._take_time(file.path, file.owner)
         error = self._injector.error("write", file.path)
@@ -224,7 +240,7 @@ class Device:
         injector = self._injector
         set_up = self._capacity_bytes is not None or injector.faults != DiskFaults()
         self.faulty = set_up or injector.open or injector.waiting > 0
-        self.armed = self.faulty or self._on_boundary is not None
+        self.careful_from = 0 if self.faulty else self._hook_from
 
     def _ask(self, boundary: Boundary) -> Tear | None:
         """Let the hook see the boundary; whoever was inside the disk when the power went does not come back."""

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 import attrs
+
+from simkit._storage.inode import LOG_MAX
 
 if TYPE_CHECKING:
     from simkit._storage.device import Device
     from simkit._storage.inode import Inode
+
+F = TypeVar("F", bound="File")
 
 
 class ProcessDead(BaseException):
@@ -72,6 +76,8 @@ class File:
         #: Called once when the handle goes, whether closed or dead: the place to give locks back.
         self.on_release: Callable[[], None] | None = None
 
+    # Each is one call while the device need not be careful: SQLite makes thirty of them for a transaction.
+
     def read(self, size: int, offset: int) -> bytearray:
         """Return up to `size` bytes at `offset`; fewer at the end of the file, or by a short read."""
         if not self.alive:
@@ -92,26 +98,38 @@ class File:
 
     def write(self, data: bytes, offset: int) -> None:
         """Write all of `data` at `offset` into the page cache; on ENOSPC what fits is written."""
-        if not self.alive:
-            self._dead()
         disk = self._disk
-        disk.boundaries = number = disk.boundaries + 1
-        if disk.armed:
-            disk.write_carefully(self, data, offset)
-        else:
-            self.inode.write(data, offset, number)
+        number = disk.boundaries + 1
+        if number >= disk.careful_from or not self.alive:
+            self._write_carefully(data, offset)
+            return
+        disk.boundaries = number
+        size = len(data)
+        disk.tell(("boundary", disk.name, number, "write", self.path, offset, size))
+        inode = self.inode
+        inode.log.append((offset, data, number))
+        size += offset
+        if size > inode.size:  # noqa: PLR1730  # no call: hot
+            inode.size = size
 
     def truncate(self, size: int) -> None:
         """Set the size."""
         if not self.alive:
             self._dead()
-        self.inode.truncate(size, self._disk.enter("truncate", self.path, file=self, size=size))
+        self.inode.truncate(size, self._disk.enter("truncate", self.path, self, size))
 
     def fsync(self) -> None:
         """Make data and size durable. On EIO the dirty pages are gone, though reads still show them."""
-        if not self.alive:
-            self._dead()
-        self._disk.fsync(self)
+        disk, inode = self._disk, self.inode
+        number = disk.boundaries + 1
+        if number >= disk.careful_from or not self.alive or disk.entry_durable_on_fsync or not inode.sound:
+            self._fsync_carefully()
+            return
+        disk.boundaries = number
+        disk.tell(("boundary", disk.name, number, "fsync", self.path, 0, 0))
+        inode.synced = synced = len(inode.log)
+        if synced > LOG_MAX:
+            inode.sync()
 
     def check(self) -> None:
         """Raise `ProcessDead` when the handle is."""
@@ -137,6 +155,16 @@ class File:
             self.on_release()
             self.on_release = None
 
+    def _write_carefully(self, data: bytes, offset: int) -> None:
+        if not self.alive:
+            self._dead()
+        self._disk.write_carefully(self, data, offset)
+
+    def _fsync_carefully(self) -> None:
+        if not self.alive:
+            self._dead()
+        self._disk.fsync(self)
+
     def _dead(self) -> NoReturn:
         msg = f"{self.path} belongs to a process that is gone"
         raise ProcessDead(msg)
@@ -151,12 +179,14 @@ class Handles:
         self._opened = 0
         self._owners: list[Owner] = []
 
-    def add(self, inode: Inode, path: str, owner: Owner | None) -> File:
+    def add(self, inode: Inode, path: str, owner: Owner | None, kind: Callable[..., F]) -> F:
         """Open a handle that dies with `owner`."""
-        self._opened += 1
-        file = File(self._disk, inode, path, owner, self._opened)
-        self._open[file.number] = file
-        if owner is not None and not any(owner is known for known in self._owners):
+        self._opened = number = self._opened + 1
+        self._open[number] = file = kind(self._disk, inode, path, owner, number)
+        if owner is not None:
+            for known in self._owners:
+                if known is owner:
+                    return file
             self._owners.append(owner)
             owner.on_death(functools.partial(self.bury, owner))
         return file

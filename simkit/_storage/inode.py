@@ -141,7 +141,7 @@ class Inode:
     looks at them: a journal that is written, synced and unlinked never has any.
     """
 
-    __slots__ = ("_applied", "_base", "_cache", "_worded", "failures", "locks", "log", "size", "strays", "synced")
+    __slots__ = ("_applied", "_base", "_cache", "_worded", "failures", "locks", "log", "size", "sound", "synced")
 
     def __init__(self, data: bytes = b"") -> None:
         #: Changes that the durable image does not show yet; a write is a bare tuple until `pending` is asked for, as one is
@@ -150,8 +150,8 @@ class Inode:
         self.synced = 0
         #: The visible size.
         self.size = len(data)
-        #: How many of the changes are writes that land elsewhere.
-        self.strays = 0
+        #: Whether an fsync is no more than a mark on the log: no write landed elsewhere, no fsync ever failed.
+        self.sound = True
         #: How often its dirty pages were lost by a failed fsync; each open file tells its holder once.
         self.failures = 0
         #: Advisory locks on this file; made by whoever locks it first, gone with the power.
@@ -211,7 +211,7 @@ class Inode:
         """Change the page cache as `write` does, but let the disk put it elsewhere."""
         self.log.append(Stray(offset, data, victim, landing, number))
         self.size = max(self.size, offset + len(data))
-        self.strays += 1
+        self.sound = False
 
     def truncate(self, size: int, number: int = 0) -> None:
         """Set the size in the page cache."""
@@ -220,7 +220,7 @@ class Inode:
 
     def sync(self) -> None:
         """Make every pending change durable: data and size."""
-        if self.strays:
+        if not self.sound:
             _ = self.cache  # it alone shows what the stray ones meant
             self._settle(lambda _: (Fate.KEPT, 0))
         self.synced = len(self.log)
@@ -234,10 +234,11 @@ class Inode:
         size is metadata and stays.
         """
         _ = self.cache
-        left = [change for change in self.pending if isinstance(change, Truncate)]
+        left: list[Change] = [change for change in self.pending if isinstance(change, Truncate)]
         self._compact()
         self._relog(left)
         self.failures += 1
+        self.sound = False
 
     def drop_cache(self) -> None:
         """Read anew what is clean: what the disk really holds shows, under what is still dirty. The size stays."""
@@ -273,6 +274,7 @@ class Inode:
         self._compact()
         self._cache = None
         self.size = len(self._base)
+        self.sound = True
         self.locks = None
 
     # ---- inside
@@ -303,7 +305,6 @@ class Inode:
         self.log[:] = changes
         self.synced = 0
         self._applied = self._worded = len(changes)
-        self.strays = sum(isinstance(change, Stray) for change in changes)
 
 
 def _carry_out(image: bytearray, changes: Sequence[Change | BareWrite]) -> None:

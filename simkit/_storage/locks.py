@@ -31,9 +31,13 @@ class Locks:
     def acquire(self, number: int, level: int) -> bool:
         """Raise handle `number` to `level`; False when others are in the way (it may be left at PENDING)."""
         held = self._held
-        if held.get(number, 0) >= level:
+        mine = held.get(number, 0)
+        if mine >= level:
             return True
-        others = max((found for other, found in held.items() if other != number), default=0)
+        if not held or (mine and len(held) == 1):  # alone, as mostly
+            held[number] = level
+            return True
+        others = max(found for other, found in held.items() if other != number)
         if level == Level.SHARED:
             if others >= Level.PENDING:
                 return False

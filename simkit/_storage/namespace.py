@@ -8,10 +8,10 @@ one another, as every file system does; else a directory could end up inside its
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
-
-import attrs
+from typing import NamedTuple, cast
 
 from simkit._storage.inode import Inode
 
@@ -28,8 +28,11 @@ class Directory:
 Node = Inode | Directory
 
 
-@attrs.frozen(eq=False)
-class EntryChange:
+#: A path as the path of its directory and its name there.
+split = functools.lru_cache(maxsize=1024)(posixpath.split)
+
+
+class EntryChange(NamedTuple):
     """One atomic change: names in directories, each with the node it stands for from now on, or None."""
 
     kind: str
@@ -44,7 +47,10 @@ class EntryChange:
 
     def touches(self, directory: Directory) -> bool:
         """Return whether a sync of `directory` covers this change."""
-        return any(found is directory for found, _, _ in self.entries)
+        for found, _, _ in self.entries:  # noqa: SIM110  # one entry, mostly: no generator
+            if found is directory:
+                return True
+        return False
 
     def links(self, inode: Inode) -> bool:
         """Return whether this change gives `inode` a name."""
@@ -73,17 +79,22 @@ class Namespace:
 
     def change(self, kind: str, number: int, *entries: tuple[str, Node | None]) -> None:
         """Change what is visible; durable only by a sync of the directory."""
-        self._note(kind, number, entries)
+        visible, found = self.visible, []
+        for path, node in entries:
+            directory, name = split(path)
+            found.append((cast("Directory", visible[directory]), name, node))
+        self.pending.append(EntryChange(kind, entries[0][0], tuple(found), number))
         for path, node in entries:
             if node is None:
-                self.visible.pop(path, None)
+                visible.pop(path, None)
             else:
-                self.visible[path] = node
+                visible[path] = node
 
     def move(self, source: str, target: str, number: int) -> None:
         """Rename a directory, with all that is in it."""
         directory = self.visible[source]
-        self._note("rename", number, ((source, None), (target, directory)))
+        entries = ((self._parent(source), split(source)[1], None), (self._parent(target), split(target)[1], directory))
+        self.pending.append(EntryChange("rename", source, entries, number))
         moved = {path: node for path, node in self.visible.items() if path == source or path.startswith(source + "/")}
         for path in moved:
             del self.visible[path]
@@ -117,6 +128,10 @@ class Namespace:
                 waiting.append(change)
         self.pending = waiting
 
+    def sync_directory(self, directory: Directory) -> None:
+        """Make what changed in `directory` durable."""
+        self.sync(lambda change: change.touches(directory))
+
     def children(self, directory: str) -> list[str]:
         """Names in `directory`, sorted."""
         return sorted(
@@ -147,12 +162,8 @@ class Namespace:
         self.visible = self.survivors()
         return dict(self.visible)
 
-    def _note(self, kind: str, number: int, entries: Sequence[tuple[str, Node | None]]) -> None:
-        found = tuple((self._parent(path), posixpath.basename(path), node) for path, node in entries)
-        self.pending.append(EntryChange(kind, entries[0][0], found, number))
-
     def _parent(self, path: str) -> Directory:
-        node = self.visible[posixpath.dirname(path)]
+        node = self.visible[split(path)[0]]
         assert isinstance(node, Directory)
         return node
 

@@ -1,0 +1,1 @@
+"""The parts of `simkit.sqlite`: what SQLite sees of an open file."""
