@@ -77,6 +77,11 @@ class Trace:
         """Tell the names of tasks by number; names are for people and no part of the digest."""
         self._names = names
 
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names of tasks by number."""
+        return self._names
+
     def __len__(self) -> int:
         return len(self._entries)
 
