@@ -13,7 +13,7 @@ The map, from the caller's side:
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
 - `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed
 - `guard`: what is not deterministic is virtual or refused
-- `case`: a run as a JSON file that replays; `errors`: what users meet
+- `case`: a run as a JSON file; `replaying`: what becomes of it, and what stands where on the way; `errors`: what users meet
 
 `_kernel` steps trio's tasks; it alone touches trio's internals. Importing this package loads none of the above.
 """
@@ -80,14 +80,23 @@ if TYPE_CHECKING:
     from simkit.process import (
         current_process as current_process,
     )
+    from simkit.replaying import (
+        Divergence as Divergence,
+    )
+    from simkit.replaying import (
+        Replayed as Replayed,
+    )
+    from simkit.replaying import (
+        replay as replay,
+    )
+    from simkit.replaying import (
+        replay_until as replay_until,
+    )
     from simkit.searching import (
         Found as Found,
     )
     from simkit.searching import (
         NotFound as NotFound,
-    )
-    from simkit.searching import (
-        replay as replay,
     )
     from simkit.searching import (
         search as search,
@@ -157,7 +166,10 @@ _HOMES = {
     "shrink": "simkit.shrinking",
     "Found": "simkit.searching",
     "NotFound": "simkit.searching",
-    "replay": "simkit.searching",
+    "Divergence": "simkit.replaying",
+    "Replayed": "simkit.replaying",
+    "replay": "simkit.replaying",
+    "replay_until": "simkit.replaying",
     "search": "simkit.searching",
     "Fifo": "simkit.strategy",
     "RandomWalk": "simkit.strategy",

@@ -17,6 +17,7 @@ import attrs
 
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
+from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.strategy import Fifo, RandomWalk, Strategy
@@ -216,6 +217,7 @@ def _case(outcome: Outcome[Any], error: BaseException, seed: int, target: str) -
         schedule=outcome.schedule,
         expect={"obligation": "program", "anomaly": type(error).__name__},
         digest=outcome.digest,
+        ladder=Ladder.of(outcome.trace),
     )
 
 

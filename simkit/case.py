@@ -17,11 +17,15 @@ from typing import Any, Literal, get_args
 
 import attrs
 
+from simkit import ladder as ladders
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.ladder import Ladder
 from simkit.strategy import ReplaySchedule, Segment
 from simkit.tape import Site, Tape, rows
 
-SCHEMA = "simkit/case/1"
+SCHEMA = "simkit/case/2"
+#: Read as well, and written again as it was: its cases have no ladder.
+SCHEMA_BEFORE = "simkit/case/1"
 _ID_DIGITS = 12
 _SIZE_MAX = 64 * 1024 * 1024
 WorldName = Literal["simulated", "process"]
@@ -35,6 +39,10 @@ def kit_version() -> str:
 
 def _as_departures(value: Mapping[Site, int] | list[Any]) -> dict[Site, int]:
     return dict(Tape.from_departures(value).unused())
+
+
+def _as_ladder(value: Mapping[str, Any] | Ladder | None) -> Ladder | None:
+    return Ladder.from_json(value)
 
 
 def _as_schedule(value: Any) -> tuple[Segment, ...]:
@@ -55,6 +63,8 @@ class Case:
     expect: Mapping[str, Any] | None = None  # {"obligation": …, "anomaly": …}; None for a run that passed
     digest: str = ""  # of the trace
     kit: str = attrs.field(factory=kit_version)
+    ladder: Ladder | None = attrs.field(default=None, converter=_as_ladder, repr=False)  # of the trace
+    schema: str = SCHEMA
 
     @property
     def id(self) -> str:
@@ -71,10 +81,12 @@ class Case:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
-        fields = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        fields = {name: getattr(self, name) for name in _fields_of(self.schema)}
         fields["departures"] = rows(self.departures)
         fields["schedule"] = [list(segment) for segment in self.schedule]
-        return {"schema": SCHEMA, **fields}
+        if "ladder" in fields:
+            fields["ladder"] = None if self.ladder is None else self.ladder.to_json()
+        return {"schema": self.schema, **fields}
 
     def save(self, folder: Path) -> Path:
         """Write `folder/<id>.json`, whole or not at all, and return its path."""
@@ -98,13 +110,15 @@ class Case:
         """Make a case of JSON values; every field that is wrong is named at once."""
         if not isinstance(data, dict):
             raise _malformed(where, f"it holds {_kind(data)}", "an object")
-        if data.get("schema") != SCHEMA:
-            raise _other_version(where, data.get("schema"))
-        wrong = [told for name, check in _CHECKS.items() if (told := check(name, data.get(name)))]
-        wrong += [f"{name}: unknown field" for name in data if name not in _CHECKS and name != "schema"]
+        schema = data.get("schema")
+        if schema not in (SCHEMA, SCHEMA_BEFORE):
+            raise _other_version(where, schema)
+        checks = {name: _CHECKS[name] for name in _fields_of(schema)}
+        wrong = [told for name, check in checks.items() if (told := check(name, data.get(name)))]
+        wrong += [f"{name}: unknown field" for name in data if name not in checks and name != "schema"]
         if wrong:
             raise _malformed(where, "; ".join(wrong), "the fields of a case as simkit writes them")
-        return cls(**{name: data[name] for name in _CHECKS})
+        return cls(schema=schema, **{name: data[name] for name in checks if name in data})
 
     def _canonical(self) -> bytes:
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
@@ -149,7 +163,7 @@ def _other_version(where: str, schema: object) -> SimkitError:
             "case-version",
             f"the case has the schema {schema!r}",
             where,
-            SCHEMA,
+            f"{SCHEMA} or {SCHEMA_BEFORE}",
             "replay it with the version of simkit that wrote it, or find it again from its seed with this one",
             ExitCode.USAGE,
         )
@@ -196,6 +210,11 @@ def _schedule(name: str, value: Any) -> str:
     return "" if pairs else f"{name}: expected rows of [task number, steps]"
 
 
+def _ladder(name: str, value: Any) -> str:
+    problem = ladders.problem_with(value)
+    return f"{name}: {problem}" if problem else ""
+
+
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), f"the number {value}")
@@ -212,4 +231,10 @@ _CHECKS: Mapping[str, Callable[[str, Any], str]] = {
     "expect": _object_or_none,
     "digest": _text,
     "kit": _text,
+    "ladder": _ladder,
 }
+
+
+def _fields_of(schema: str) -> list[str]:
+    """The fields of a case of this schema, in the order in which they are written."""
+    return [name for name in _CHECKS if name != "ladder" or schema != SCHEMA_BEFORE]

@@ -1,7 +1,7 @@
 """Search: run a program under one schedule after another until it fails, or there is nothing left, or enough.
 
-`search` returns `Found` or `NotFound`, both with counts and the curve of discovery. A failing run becomes a `Case`, and
-`replay` runs it again. What a run's failure is, `failing` decides: unless told otherwise, what main raised, or a deadlock.
+`search` returns `Found` or `NotFound`, both with counts and the curve of discovery. A failing run becomes a `Case` for
+`simkit.replay` to run again. What a run's failure is, `failing` decides: unless told otherwise, what main raised or a deadlock.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import attrs
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
 from simkit.errors import SimkitError
+from simkit.ladder import Ladder
 from simkit.strategies import Exploration, RedundantError, named
 from simkit.strategy import ReplayDivergedError, Strategy, StrategyError
 from simkit.tape import Stream, Tape
@@ -131,11 +132,6 @@ def search(
     return Found(exploration.name, progress.counts(), failure.error, case, path)
 
 
-def replay(case: Case, program: Program, *, kernel: KernelName = "fast", guard: bool = True) -> Outcome[Any]:
-    """Run a case of `search` again: the same choices, the same schedule."""
-    return run(program, tape=case.tape(), strategy=case.strategy(), kernel=kernel, guard=guard)
-
-
 class _Progress:
     """How far a search is."""
 
@@ -206,6 +202,7 @@ class _Failure:
             schedule=self.outcome.schedule,
             expect={"obligation": "program", "anomaly": type(self.error).__name__},
             digest=self.outcome.digest,
+            ladder=Ladder.of(self.outcome.trace),
         )
 
 

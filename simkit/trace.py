@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias, cast
 
 import attrs
@@ -92,9 +92,23 @@ class Trace:
             self._digested = len(self._entries), hashlib.blake2b(text, digest_size=16).hexdigest()
         return self._digested[1]
 
+    def running_digests(self, places: Iterable[int]) -> list[str]:
+        """Eight hex digits that stand for the first so many entries, for each of `places` (ascending)."""
+        running, done, found = hashlib.blake2b(digest_size=4), 0, []
+        for place in places:
+            for entry in self._entries[done:place]:
+                running.update((_worded(entry) + "\n").encode("utf-8", "surrogatepass"))
+            done = place
+            found.append(running.hexdigest())
+        return found
+
     def steps(self) -> list[int]:
         """The numbers of the tasks that took the steps."""
         return [entry for entry in self._entries if type(entry) is int and entry >= 0]
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry as it was told: a step is the task's number, a move of the clock minus the time."""
+        return iter(self._entries)
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Every entry from number `start` on, told."""

@@ -15,6 +15,7 @@ import attrs
 from simkit.case import Case
 from simkit.errors import SimkitError
 from simkit.explanation import Explanation, explain
+from simkit.ladder import Ladder
 from simkit.settings import Settings
 from simkit.shrinking import Budget, Retrial, Shrunk, fingerprint_of, shrink
 from simkit.testing import Failed, Spec, failure_of, hushed, program_of
@@ -119,6 +120,7 @@ def _case(failed: Failed, test: str, arguments: dict[str, Any], outcome: Outcome
         schedule=outcome.schedule,
         expect={"obligation": "the test passes", "anomaly": anomaly},
         digest=outcome.digest,
+        ladder=Ladder.of(outcome.trace),
     )
 
 

@@ -1,0 +1,236 @@
+"""Replay: run a case again, and say what became of it: reproduced, fixed, a different failure, or diverged at an event.
+
+`replay` gives the answer; on the way it can write the trace, and call back right before one step (a debugger, say).
+`replay_until` stops there and returns the picture of the run at a standstill.
+
+A case holds no trace, only its digest and a ladder of digests. Where the schedule itself cannot be followed, the event is
+known; where only digests differ, the ladder bounds it, and a second run on this machine finds it when the program does not
+even repeat itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from simkit.case import Case
+from simkit.divergence import Divergence, by_digest, by_schedule
+from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.shrinking import LooseSchedule
+from simkit.standstill import Standstill
+from simkit.stepwise import Moment, Stop, Stopping, step_of
+from simkit.strategy import ReplayDivergedError, ReplaySchedule, Segment, Strategy, StrategyError
+from simkit.trace import Sink
+from simkit.world import KernelName, Limits, Outcome, World, run
+
+__all__ = ["Answer", "Divergence", "Moment", "Replayed", "Standstill", "replay", "replay_until"]
+
+Program = Callable[[World], Awaitable[Any]]
+#: Names what a run shows that it should not, in the words of `case.expect["anomaly"]`; nothing for a run that passes.
+Judge = Callable[[Outcome[Any]], Sequence[str]]
+Answer = Literal["reproduced", "fixed", "different failure", "diverged"]
+_MAIN = 1
+_LIMITS = Limits()
+
+
+def what_is_raised(outcome: Outcome[Any]) -> Sequence[str]:
+    """The type of what main raised, as in the cases of `search` and of `campaign`."""
+    return () if outcome.error is None else (type(outcome.error).__name__,)
+
+
+@attrs.frozen
+class Replayed:
+    """What became of a case."""
+
+    case: Case
+    answer: Answer
+    outcome: Outcome[Any] = attrs.field(repr=False)
+    failures: tuple[str, ...]  # what it shows now; for a run that diverged, followed as far as it fits
+    divergence: Divergence | None = None
+
+    @property
+    def digest(self) -> str:
+        """The digest of the replay's trace."""
+        return self.outcome.digest
+
+    @property
+    def error(self) -> BaseException | None:
+        """What main raised in the replay."""
+        return self.outcome.error
+
+    def __str__(self) -> str:
+        words = f"case {self.case.id}: {self.answer}"
+        shown = ", ".join(self.failures) or "nothing fails"
+        match self.answer:
+            case "reproduced":
+                return f"{words}, {shown}, with the same digest {self.digest}"
+            case "diverged":
+                return f"{words} {self.divergence}; followed as far as it fits: {shown}"
+        return words if self.answer == "fixed" else f"{words}: {shown}"
+
+
+def replay(
+    case: Case,
+    program: Program,
+    *,
+    judge: Judge = what_is_raised,
+    wanted: str | None = None,
+    kernel: KernelName = "fast",
+    guard: bool = True,
+    limits: Limits = _LIMITS,
+    trace_sink: Sink | None = None,
+    before: tuple[int, Callable[[Moment], object]] | None = None,
+) -> Replayed:
+    """Run a case again: the same choices, the same schedule.
+
+    Args:
+        case: of the simulated world, with the program that it was found in.
+        program: what is run, as for `simkit.run`.
+        judge: what a run shows that it should not; default: the type of what main raised.
+        wanted: which of these the case promises; default: `case.expect["anomaly"]`.
+        kernel: as for `run`.
+        guard: as for `run`.
+        limits: as for `run`; a changed program may run away.
+        trace_sink: an open text file that gets every event of the replay as JSON lines, as it goes.
+        before: (number of an event, what to call): called once, in the replay, right before the step of that event.
+
+    Raises: SimkitError when there is no such event, or for a case of real processes.
+    """
+    again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
+    _check(case)
+    outcome = again.watched(before, trace_sink) if before is not None else again.strictly(trace_sink)
+    if isinstance(outcome.error, ReplayDivergedError):
+        return _answer_of_diverged(case, again, outcome.error, outcome, judge, _wanted(case, wanted))
+    failures = tuple(judge(outcome))
+    named = _wanted(case, wanted)
+    if outcome.digest == case.digest:
+        answer: Answer = "reproduced" if named in failures else "different failure" if failures else "fixed"
+        return Replayed(case, answer, outcome, failures)
+    if named not in failures and _agrees_until_main_ended(case, outcome):
+        return Replayed(case, "different failure" if failures else "fixed", outcome, failures)
+    return Replayed(case, "diverged", outcome, failures, by_digest(case, outcome.trace, again.strictly().trace))
+
+
+def replay_until(
+    case: Case,
+    program: Program,
+    event: int,
+    *,
+    kernel: KernelName = "fast",
+    guard: bool = True,
+    limits: Limits = _LIMITS,
+    trace_sink: Sink | None = None,
+) -> Standstill:
+    """Run a case up to the step of event number `event` (from 0, as in its trace), and say how everything stands there.
+
+    An event that is told inside a step stops the run before that step; one that is told between two steps, such as a move
+    of the clock, before the step that follows. The other arguments are those of `replay`, and so are the errors.
+    """
+    _check(case)
+    found: list[Standstill] = []
+
+    def look(moment: Moment) -> None:
+        found.append(moment.standstill())
+        raise Stop
+
+    _Again(case, program, kernel=kernel, guard=guard, limits=limits).watched((event, look), trace_sink)
+    if not found:  # the second run is not the first one
+        raise SimkitError(
+            Problem(
+                "replay-unsteady",
+                f"the replay did not come to event {event} again",
+                f"case {case.id}",
+                "a program that repeats itself",
+                "two replays of it differ on this machine: `simkit doctor` tells what is not deterministic",
+                ExitCode.DIVERGED,
+            )
+        )
+    return found[0]
+
+
+@attrs.frozen
+class _Again:
+    """Runs a case again, in one way or another."""
+
+    case: Case
+    program: Program
+    kernel: KernelName = attrs.field(kw_only=True)
+    guard: bool = attrs.field(kw_only=True)
+    limits: Limits = attrs.field(kw_only=True)
+
+    def strictly(self, sink: Sink | None = None) -> Outcome[Any]:
+        """By the recorded schedule."""
+        return self.by(self.case.strategy(), sink)
+
+    def by(self, strategy: Strategy, sink: Sink | None = None) -> Outcome[Any]:
+        """By some strategy."""
+        return run(
+            self.program,
+            tape=self.case.tape(),
+            strategy=strategy,
+            kernel=self.kernel,
+            guard=self.guard,
+            limits=self.limits,
+            trace_sink=sink,
+        )
+
+    def watched(self, before: tuple[int, Callable[[Moment], object]], sink: Sink | None) -> Outcome[Any]:
+        """As `strictly`, and call back before the step of an event. It takes one run more to find that step."""
+        event, call = before
+        with Stopping(self.case.strategy(), step_of(self.strictly().trace, event), call) as strategy:
+            outcome = self.by(strategy, sink)
+        if isinstance(outcome.error, StrategyError) and outcome.error.__cause__ is not None:
+            raise outcome.error.__cause__  # of the call-back
+        return outcome
+
+
+def _answer_of_diverged(
+    case: Case, again: _Again, error: ReplayDivergedError, outcome: Outcome[Any], judge: Judge, wanted: str
+) -> Replayed:
+    """A mended program takes the same steps until its main ended in the recorded run, and then goes on; any other has
+    diverged, and is followed as far as it fits.
+    """
+    recorded = _until_main_ended(case.schedule)
+    if error.event >= sum(steps for _, steps in recorded):
+        on = again.by(ReplaySchedule(recorded, then=LooseSchedule()))
+        failures = tuple(judge(on))
+        if wanted not in failures and _agrees_until_main_ended(case, on):
+            return Replayed(case, "different failure" if failures else "fixed", on, failures)
+    loosely = again.by(LooseSchedule(case.schedule))
+    return Replayed(case, "diverged", loosely, tuple(judge(loosely)), by_schedule(case, error, outcome.trace))
+
+
+def _until_main_ended(schedule: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Up to the last step of the main task, which is number 1; what follows only winds up."""
+    ends = [at + 1 for at, (task, _) in enumerate(schedule) if task == _MAIN]
+    return schedule[: max(ends, default=0)]
+
+
+def _agrees_until_main_ended(case: Case, outcome: Outcome[Any]) -> bool:
+    """Whether the replay is the recorded run up to the last step that main took there; a case without ladder vouches for
+    its schedule only.
+    """
+    steps = sum(steps for _, steps in _until_main_ended(case.schedule))
+    events = [index for index, event in enumerate(outcome.trace.events()) if event.kind == "step"]
+    if steps == 0 or steps > len(events):
+        return False
+    return case.ladder is None or case.ladder.agrees(outcome.trace, events[steps - 1])
+
+
+def _wanted(case: Case, given: str | None) -> str:
+    return given if given is not None else str((case.expect or {}).get("anomaly", ""))
+
+
+def _check(case: Case) -> None:
+    if case.world != "simulated":
+        raise SimkitError(
+            Problem(
+                "replay-not-simulated",
+                "this is a case of real processes, which keep their own time and have no trace",
+                f"case {case.id}",
+                "a case of the simulated world",
+                "replay it as a whole: `simkit replay` does, several times",
+            )
+        )
