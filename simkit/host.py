@@ -36,7 +36,7 @@ class Host:
         self._watches: dict[int, list[Callable[[], object]]] = {}
         #: Strikes at its boundaries what an open tape says.
         self.striker: Striker | None = None
-        if world.tape.open:
+        if world.tape.open and not world.is_calm:
             from simkit.striking import Striker
 
             self.striker = Striker(self)
@@ -54,6 +54,8 @@ class Host:
             self._await_watched(0)
             self._disk.spares = functools.partial(self.world.copies.spares, self.name)
             self._disk.covers = functools.partial(self.world.copies.covers, self.name)
+            if self.world.is_calm:
+                self._disk.calm()
         return self._disk
 
     @property

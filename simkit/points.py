@@ -155,6 +155,10 @@ class Points:
         tally = self._tally(kind, name)
         tally.reached += 1
         tally.held += holds
+        journal = self._world.tape.journal
+        if journal is not None and holds:
+            process = current_process()
+            journal.holds(name, "" if process is None else process.host.name)
         self._strike(name)
         if must and not holds:
             self.violated(kind, name)

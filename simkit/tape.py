@@ -37,8 +37,8 @@ class Mask(Protocol):
         """How often a fault strikes at such a site, as (numerator, denominator)."""
         ...
 
-    def struck(self, label: str, site_key: str) -> None:
-        """One did."""
+    def allows(self, label: str, site_key: str, value: int) -> bool:
+        """Whether one that was drawn may strike; if so, it does."""
         ...
 
 
@@ -56,12 +56,18 @@ class Journal:
 
     def __init__(self) -> None:
         self.sites: list[Visit] = []
+        #: Named points that held, with the place where: (name, host or empty, entries of the trace before it).
+        self.held: list[tuple[str, str, int]] = []
         #: Says how many entries the trace has; the world sets it.
         self.moment: Callable[[], int] = int
 
     def note(self, site: Site, values: Sequence[int]) -> None:
         """The run comes by `site`."""
         self.sites.append(Visit(site, values, self.moment()))
+
+    def holds(self, name: str, host: str) -> None:
+        """A named point held."""
+        self.held.append((name, host, self.moment()))
 
 
 class Stream:
@@ -127,10 +133,9 @@ class Stream:
             return 0
         weights = ((den - num) * len(values), *(num for _ in values))
         drawn = _weighted(self._draw(b"fault", key, occurrence), weights)
-        if not drawn:
+        if not drawn or not tape.mask.allows(self.label, key, values[drawn - 1]):
             return 0
         tape.record(site, values[drawn - 1])
-        tape.mask.struck(self.label, key)
         return values[drawn - 1]
 
     def randrange(self, site_key: str, n: int) -> int:

@@ -22,6 +22,7 @@ from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
 from simkit.errors import SimkitError
 from simkit.host import Host
+from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, Points
 from simkit.points import installed as points_installed
 from simkit.process import Process
@@ -119,9 +120,12 @@ class World:
         """Let an explorer see the sites, and say when the faults end."""
         if tape.journal is not None:
             tape.journal.moment = self.trace.__len__
-        calm_ns = tape.setting("world", "calm")
+        calm_ns, patience = tape.setting("world", "calm"), tape.setting("world", "patience")
         if calm_ns:
             self.call_later(calm_ns, self.calm)
+        if calm_ns and patience:
+            within_ns = patience_ns(patience)
+            self.call_later(calm_ns + within_ns, lost_patience, within_ns)
 
     @property
     def now_ns(self) -> int:
@@ -135,6 +139,8 @@ class World:
             from simkit.network import Network
 
             self._network = Network(self)
+            if self.is_calm:
+                self._network.calm()
         return self._network
 
     @property
