@@ -1,0 +1,207 @@
+"""A corpus: tapes worth changing a little, since each showed something that no smaller one did; kept on disk.
+
+Which one is changed next is drawn by energy, high for tapes whose features are rare among all runs so far: after AFLFast
+(M. Böhme and others, "Coverage-based Greybox Fuzzing as Markov Chain", CCS 2016) and Entropic (M. Böhme and others,
+"Boosting Fuzzer Efficiency: An Information Theoretic Perspective", FSE 2020). Unlike AFLFast, energy counts features
+instead of whole paths, and a tape that is chosen often without result loses energy instead of gaining it, since runs here
+are few. Unlike Entropic, each feature lends energy to one tape only, the one that owns it: energy is a sum of integer
+quotients, the same on every machine, and is not an entropy.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+
+from simkit.coverage.entry import DamagedError, Entry, Place, entry_of
+from simkit.strategy import Segment
+from simkit.tape import Asked, Site
+
+#: Energy that a feature lends when one run alone has shown it.
+UNIT = 1 << 20
+ENTRIES_MAX = 2000
+_TRIED_MAX = 100_000
+#: The chances of being drawn are worked out anew after so many offers.
+_REFRESH = 16
+
+
+class CorpusDamagedWarning(UserWarning):
+    """A file of a corpus was set aside."""
+
+
+class Corpus:
+    """Tapes in the order of coming. The same calls give the same corpus.
+
+    Args:
+        entries_max: when there are more, the one with the least energy goes.
+    """
+
+    def __init__(self, *, entries_max: int = ENTRIES_MAX) -> None:
+        if entries_max < 1:
+            raise ValueError(f"a corpus has room for at least one entry, not {entries_max}")
+        self.entries_max = entries_max
+        #: How many runs have shown each feature that any has.
+        self.hits: dict[str, int] = {}
+        #: Places that an entry was the first to be asked at, by its id: (place, from which occurrence on).
+        self.fresh: dict[str, tuple[tuple[Place, int], ...]] = {}
+        self._entries: dict[str, Entry] = {}
+        self._owned: dict[str, list[str]] = {}
+        self._chosen: dict[str, int] = {}
+        self._asked: dict[Place, int] = {}
+        self._tried: set[bytes] = set()
+        self._gone: dict[str, None] = {}
+        self._unsaved: dict[str, None] = {}
+        self._sums: list[int] = []
+        self._stale = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def offer(
+        self,
+        departures: Mapping[Site, int],
+        schedule: Iterable[Segment],
+        features: Iterable[str],
+        *,
+        asked: Asked | None = None,
+        taken: tuple[Segment, ...] = (),
+    ) -> int:
+        """Tell of a run, and return how many features it is the first to show; the tape is kept if there are any.
+
+        A tape that shows nothing new is kept instead of every larger one all of whose features it shows too.
+
+        Args:
+            departures: where the run departed, `Outcome.departures`.
+            schedule: as followed by a `LooseSchedule`; `LooseSchedule.plan()` is the shortest that does.
+            features: what the run showed, `Features.take()`.
+            asked: what the run was asked, `Tape.asked()`: where a mutant may depart.
+            taken: who took the steps, `Outcome.schedule`: where a mutant may switch.
+        """
+        shown = sorted(features)
+        new = [feature for feature in shown if feature not in self.hits]
+        for feature in shown:
+            self.hits[feature] = self.hits.get(feature, 0) + 1
+        entry = entry_of(departures, schedule, shown, asked=asked, taken=taken)
+        larger = [old for old in self if entry.features >= old.features and entry.size < old.size]
+        if new or larger:
+            self._keep(entry, [*new, *itertools.chain.from_iterable(map(self._drop, larger))])
+        self._stale += 1
+        return len(new)
+
+    def energy(self, entry: Entry) -> int:
+        """How likely the entry is to be drawn, beside others."""
+        chosen = self._chosen[entry.id]
+        return 1 + sum(UNIT // (self.hits[feature] + chosen) for feature in self._owned[entry.id])
+
+    def pick(self, random: Random) -> Entry:
+        """Draw an entry by energy; IndexError when there is none."""
+        entries = list(self._entries.values())
+        if self._stale >= _REFRESH or len(self._sums) != len(entries):
+            self._sums = list(itertools.accumulate(map(self.energy, entries)))
+            self._stale = 0
+        drawn = random.randrange(self._sums[-1]) if self._sums else 0
+        entry = entries[bisect.bisect_right(self._sums, drawn)]
+        self._chosen[entry.id] += 1
+        return entry
+
+    def untried(self, tape: bytes) -> bool:
+        """Whether no mutant with this digest was made before; from now on one was."""
+        if tape in self._tried:
+            return False
+        if len(self._tried) >= _TRIED_MAX:
+            self._tried.clear()
+        self._tried.add(tape)
+        return True
+
+    def merge(self, other: Corpus) -> int:
+        """Offer every entry of another corpus, and return how many features were new; hits add up."""
+        mine = dict(self.hits)
+        found = sum(
+            self.offer(entry.departures, entry.schedule, entry.features, asked=entry.asked, taken=entry.taken)
+            for entry in other
+        )
+        for feature, times in other.hits.items():
+            self.hits[feature] = mine.get(feature, 0) + times
+        return found
+
+    # ---- on disk
+
+    @classmethod
+    def load(cls, folder: Path, *, entries_max: int = ENTRIES_MAX) -> Corpus:
+        """Read the entries in a folder, smaller tapes first; an empty corpus when there is no such folder.
+
+        A damaged file is renamed to `….damaged`, with a CorpusDamagedWarning. One of another schema raises SimkitError.
+        """
+        corpus = cls(entries_max=entries_max)
+        entries = [entry for path in sorted(folder.glob("*.json")) for entry in _loaded(path)]
+        for entry in sorted(entries, key=_size):
+            corpus.offer(entry.departures, entry.schedule, entry.features, asked=entry.asked, taken=entry.taken)
+        return corpus
+
+    def save(self, folder: Path) -> None:
+        """Write each entry to a file of its own, named by its digest; take away files of entries that were replaced."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for entry in self:
+            if entry.id in self._unsaved or not (folder / f"{entry.id}.json").exists():
+                entry.save(folder)
+        self._unsaved.clear()
+        for gone in self._gone:
+            (folder / f"{gone}.json").unlink(missing_ok=True)
+        self._gone.clear()
+
+    # ---- inside
+
+    def _keep(self, entry: Entry, owned: list[str]) -> None:
+        if entry.id in self._entries:
+            owned = [*self._drop(self._entries[entry.id]), *owned]
+        self._gone.pop(entry.id, None)
+        self._entries[entry.id] = entry
+        self._unsaved[entry.id] = None
+        self._owned[entry.id] = owned
+        self._chosen[entry.id] = 0
+        self.fresh[entry.id] = self._asked_first(entry.asked)
+        while len(self._entries) > self.entries_max:
+            self._drop(min(self, key=self._worth))
+        self._stale = _REFRESH
+
+    def _worth(self, entry: Entry) -> tuple[int, str]:
+        return self.energy(entry), entry.id
+
+    def _drop(self, entry: Entry) -> list[str]:
+        """Let an entry go, and return the features that it owned."""
+        del self._entries[entry.id], self._chosen[entry.id], self.fresh[entry.id]
+        self._gone[entry.id] = None
+        self._unsaved.pop(entry.id, None)
+        self._stale = _REFRESH
+        return self._owned.pop(entry.id)
+
+    def _asked_first(self, asked: Asked) -> tuple[tuple[Place, int], ...]:
+        found = []
+        for place, (times, _) in asked.items():
+            known = self._asked.get(place, 0)
+            if times > known:
+                found.append((place, known))
+                self._asked[place] = times
+        return tuple(found)
+
+
+def _loaded(path: Path) -> list[Entry]:
+    try:
+        return [Entry.load(path)]
+    except DamagedError as damaged:
+        aside = path.with_suffix(".damaged")
+        path.replace(aside)
+        text = f"{path} is no entry of a corpus ({damaged}); it was renamed to {aside.name}"
+        warnings.warn(text, CorpusDamagedWarning, stacklevel=3)
+        return []
+
+
+def _size(entry: Entry) -> tuple[object, ...]:
+    return entry.size
