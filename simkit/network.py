@@ -168,8 +168,9 @@ class Network(Ether):
         self.note("datagram", socket.number, socket.place, place, len(data), data)
 
         def arrive() -> None:
-            self._world.trace.aside("arrives", sent)
             found = self._bound.get((stdlib_socket.IPPROTO_UDP, place, target[1]))
+            owner = None if found is None else found.owner
+            self._world.trace.aside("arrives", sent, None if owner is None else owner.label)
             if isinstance(found, DatagramSocket):
                 if not found.arrived(data, source):
                     self.count("datagram-overflow")
