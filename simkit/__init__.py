@@ -11,6 +11,7 @@ The map, from the caller's side:
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
+- `checking`: histories of what clients called and got, and whether they are linearizable (`check`)
 - `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed
 - `guard`: what is not deterministic is virtual or refused
 - `case`: a run as a JSON file; `replaying`: what becomes of it, and what stands where on the way; `errors`: what users meet
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from simkit.campaigns import Campaign as Campaign
     from simkit.campaigns import campaign as campaign
     from simkit.case import Case as Case
+    from simkit.checking import History as History
+    from simkit.checking import Model as Model
+    from simkit.checking import check as check
     from simkit.crashes import (
         CrashPoint as CrashPoint,
     )
@@ -141,6 +145,9 @@ _HOMES = {
     "Campaign": "simkit.campaigns",
     "campaign": "simkit.campaigns",
     "Case": "simkit.case",
+    "History": "simkit.checking",
+    "Model": "simkit.checking",
+    "check": "simkit.checking",
     "Disk": "simkit.disk",
     "File": "simkit.disk",
     "Problem": "simkit.errors",
