@@ -33,7 +33,7 @@ from simkit._storage.device import Device, Hook
 from simkit._storage.faults import ALWAYS, NEVER, DiskFaults, Ratio
 from simkit._storage.handle import Boundary, File, Owner, ProcessDead, Tear, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
-from simkit._storage.namespace import Directory
+from simkit._storage.namespace import Directory, split
 from simkit._storage.states import CrashState, CrashStates, crash_states, verdicts
 
 __all__ = [
@@ -103,12 +103,12 @@ class Disk(Device):
         path = normal(path)
         gate(owner)
         node = self._names.visible.get(path)
-        if isinstance(node, Directory):
-            raise _error(errno.EISDIR, path)
-        if not isinstance(node, Inode):
+        if node is None:
             if not create:
                 raise _error(errno.ENOENT, path)
             node = self._create(path, owner)
+        elif isinstance(node, Directory):
+            raise _error(errno.EISDIR, path)
         elif create and exclusive:
             raise _error(errno.EEXIST, path)
         return self.handles.add(node, path, owner, kind)
@@ -116,6 +116,10 @@ class Disk(Device):
     def anonymous(self, kind: type[F], owner: Owner | None = None) -> F:
         """Open a temporary file without a name; gone when closed."""
         return self.handles.add(Inode(), "(anonymous)", owner, kind)
+
+    def find(self, path: str) -> Inode | Directory | None:
+        """What is visible under that name; not for programs."""
+        return self._names.visible.get(normal(path))
 
     def exists(self, path: str) -> bool:
         """Return whether a file or directory of that name is visible."""
@@ -145,7 +149,7 @@ class Disk(Device):
         gate(owner)
         self._inode(path)
         number = self.enter("unlink", path, owner)
-        self._names.change("unlink", number, (path, None))
+        self._names.set("unlink", path, None, number)
 
     def rename(self, source: str, target: str, *, owner: Owner | None = None) -> None:
         """Give a file or directory another name, atomically replacing what had it: a file by a file, an empty directory by
@@ -156,7 +160,7 @@ class Disk(Device):
         node = self._names.visible.get(source)
         if node is None:
             raise _error(errno.ENOENT, source)
-        self._directory(posixpath.dirname(target))
+        self._directory(parent_of(target))
         self._check_target(source, target)
         number = self.enter("rename", source, owner)
         if source == target:
@@ -164,7 +168,7 @@ class Disk(Device):
         if isinstance(node, Directory):
             self._names.move(source, target, number)
         else:
-            self._names.change("rename", number, (source, None), (target, node))
+            self._names.rename(source, target, number)
 
     def mkdir(self, path: str, *, owner: Owner | None = None) -> None:
         """Make a directory. Durable by a sync of its parent."""
@@ -172,9 +176,9 @@ class Disk(Device):
         gate(owner)
         if path in self._names.visible:
             raise _error(errno.EEXIST, path)
-        self._directory(posixpath.dirname(path))
+        self._directory(parent_of(path))
         number = self.enter("mkdir", path, owner)
-        self._names.change("mkdir", number, (path, Directory()))
+        self._names.set("mkdir", path, Directory(), number)
 
     def rmdir(self, path: str, *, owner: Owner | None = None) -> None:
         """Remove an empty directory. Durable by a sync of its parent."""
@@ -183,7 +187,7 @@ class Disk(Device):
         if self.listdir(path):
             raise _error(errno.ENOTEMPTY, path)
         number = self.enter("rmdir", path, owner)
-        self._names.change("rmdir", number, (path, None))
+        self._names.set("rmdir", path, None, number)
 
     def sync_dir(self, path: str, *, owner: Owner | None = None) -> None:
         """Make every change of names in this directory durable (fsync of the directory)."""
@@ -232,7 +236,7 @@ class Disk(Device):
     def load(self, files: Mapping[str, bytes]) -> None:
         """Let these files be there durably, as if written when the host was set up: a `CrashState`'s, say."""
         for path, data in ((normal(path), data) for path, data in files.items()):
-            self._names.provide(posixpath.dirname(path))
+            self._names.provide(parent_of(path))
             self._names.plant(path, data)
 
     def drop_caches(self) -> None:
@@ -272,10 +276,12 @@ class Disk(Device):
     # ---- inside
 
     def _create(self, path: str, owner: Owner | None) -> Inode:
-        self._directory(posixpath.dirname(path))
+        parent = split(path)[0]
+        if parent not in self._names.visible:
+            self._directory(parent)
         number = self.enter("create", path, owner)
         inode = Inode()
-        self._names.change("create", number, (path, inode))
+        self._names.set("create", path, inode, number)
         return inode
 
     def _inode(self, path: str) -> Inode:
@@ -315,6 +321,12 @@ def normal(path: str) -> str:
 
 def _path(entry: tuple[str, object]) -> str:
     return entry[0]
+
+
+def parent_of(path: str) -> str:
+    """Return the path of the directory that a normalised path is in."""
+    parent: str = split(path)[0]
+    return parent
 
 
 def _error(number: int, path: str) -> OSError:

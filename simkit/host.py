@@ -49,7 +49,7 @@ class Host:
             from simkit.disk import Disk
 
             self._disk = Disk(self.name, self.world.tape.stream(f"disk/{self.name}"), self._boundary)
-            self._disk.tell = self.world.trace.record_step
+            self._disk.told = self.world.trace.told
             self._disk.on_delay = self._delay
             self._await_watched(0)
             self._disk.spares = functools.partial(self.world.copies.spares, self.name)

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import posixpath
 import sys
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 import attrs
 
+from simkit._kernel.owner import OWNER
 from simkit._sqlite.file import DatabaseFile, raise_from
-from simkit.disk import Disk, ProcessDead, normal
+from simkit._storage.inode import Inode
+from simkit.disk import Disk, ProcessDead, normal, parent_of
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.process import Process, current_process
 
@@ -129,7 +130,9 @@ class _Vfs(apsw.VFS):
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         wanted = flags[1] = flags[0]
         if path is None:
-            return _SCRATCH.anonymous(DatabaseFile)
+            file = _SCRATCH.anonymous(DatabaseFile)
+            file.syncs_directory = False
+            return file
         process = self._caller(path)
         disk = process.host.disk
         create = bool(wanted & _CREATE)
@@ -152,14 +155,14 @@ class _Vfs(apsw.VFS):
             raise_from(error, apsw.SQLITE_IOERR_DELETE_NOENT if gone else apsw.SQLITE_IOERR_DELETE)
         if syncdir:
             try:
-                disk.sync_dir(posixpath.dirname(normal(path)), owner=process)
+                disk.sync_dir(parent_of(normal(path)), owner=process)
             except OSError as error:
                 raise_from(error, apsw.SQLITE_IOERR_DIR_FSYNC)
 
     def xAccess(self, path: str, flags: int) -> bool:  # noqa: N802
         """Whether `path` is there; an empty file is not, as for SQLite's Unix VFS."""
-        disk = self._caller(path).host.disk
-        return disk.exists(path) and (flags != _EXISTS or disk.is_directory(path) or disk.size(path) > 0)
+        node = self._caller(path).host.disk.find(path)
+        return node is not None and (flags != _EXISTS or not isinstance(node, Inode) or node.size > 0)
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802
         return normal(name)
@@ -190,10 +193,10 @@ class _Vfs(apsw.VFS):
             raise ProcessDead(f"{path} belongs to a process that is gone")
         if self.session is None:
             self._running()
-        process = current_process()
+        process = OWNER.get()
         if process is None:
             raise SimkitError(_no_process(path))
-        return process
+        return cast("Process", process)
 
     def _running(self) -> _Session:
         if self.session is None:

@@ -48,6 +48,8 @@ class Trace:
     def __init__(self, sink: Sink | None = None) -> None:
         # A step is the task's number, a move of the clock is minus the time, anything else is put into words when asked.
         self._entries: list[Entry] = []
+        #: For components that tell very much and put their entries here themselves, as `record` would.
+        self.told = self._entries
         #: What was told beside the entries, for drawings of a run: (entries so far, what). None: nobody asked for it.
         self.asides: list[tuple[int, Told]] | None = None
         self._names: Mapping[int, str] = {}

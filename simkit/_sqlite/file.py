@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import errno
 import operator
-import posixpath
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import NoReturn
 
 import apsw
 
 from simkit._storage.handle import File
-from simkit._storage.locks import Locks, locks_of
-
-if TYPE_CHECKING:
-    from simkit._storage.device import Device
-    from simkit._storage.handle import Owner
-    from simkit._storage.inode import Inode
-    from simkit.disk import Disk
+from simkit._storage.locks import locks_of
+from simkit.disk import Disk, parent_of
 
 #: A file system's sector as SQLite's Unix VFS reports it; tearing is finer, see `simkit.disk.SECTOR_BYTES`.
 REPORTED_SECTOR_BYTES = 4096
@@ -31,13 +25,10 @@ _CHARACTERISTICS = apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
 class DatabaseFile(File):
     """A database, journal or write-ahead log. The names are the interface of a VFS file."""
 
-    __slots__ = ("_locks", "syncs_directory")
+    __slots__ = ("syncs_directory",)
 
-    def __init__(self, disk: Device, inode: Inode, path: str, owner: Owner | None, number: int) -> None:
-        super().__init__(disk, inode, path, owner, number)
-        self._locks: Locks | None = None
-        #: Whether the next sync also syncs the directory: a journal was just made, see SQLite's Unix VFS.
-        self.syncs_directory = False
+    #: Whether the next sync also syncs the directory, as the journal was just made; set by whoever opens the file.
+    syncs_directory: bool
 
     xWrite = File.write  # noqa: N815
     xFileSize = File.size  # noqa: N815
@@ -46,7 +37,7 @@ class DatabaseFile(File):
     #: Nothing is controlled: False, in no frame at all, as an operation's code is no pointer.
     xFileControl = staticmethod(operator.is_)  # noqa: N815
 
-    def xRead(self, amount: int, offset: int) -> bytearray:  # noqa: N802
+    def xRead(self, amount: int, offset: int) -> bytes | bytearray:  # noqa: N802
         try:
             if self._disk.faulty or not self.alive:
                 return self.read_fully(amount, offset)
@@ -66,22 +57,25 @@ class DatabaseFile(File):
             self.fsync()
             if self.syncs_directory:
                 self.syncs_directory = False
-                cast("Disk", self._disk).sync_dir(posixpath.dirname(self.path), owner=self.owner)
+                disk = self._disk
+                assert isinstance(disk, Disk)
+                disk.sync_dir(parent_of(self.path), owner=self.owner)
         except OSError as error:
             raise_from(error, apsw.SQLITE_IOERR_FSYNC)
 
     def xLock(self, level: int) -> None:  # noqa: N802
-        locks = self._locks
         if not self.alive:
             self.check()
-        if locks is None:
-            locks = self._locks = locks_of(self)
+        locks = self.inode.locks
+        if locks is None or self.on_release is None:
+            locks = locks_of(self)
         if not locks.acquire(self.number, level):
             raise apsw.BusyError(f"{self.path} is locked")
 
     def xUnlock(self, level: int) -> None:  # noqa: N802
-        if self._locks is not None:  # the dead hold nothing, so giving back changes nothing
-            self._locks.release(self.number, level)
+        locks = self.inode.locks
+        if locks is not None and self.alive:
+            locks.release(self.number, level)
 
     def xCheckReservedLock(self) -> bool:  # noqa: N802
         return locks_of(self).reserved()

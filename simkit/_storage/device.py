@@ -1,6 +1,6 @@
 """What stands between an open file and its bytes: boundaries, hooks, and everything that may go wrong on the way.
 
-`Disk` is a `Device` with names. Every boundary is counted and told (`tell`); only from boundary `careful_from` on, which is
+`Disk` is a `Device` with names. Every boundary is counted and noted (`told`); only from boundary `careful_from` on, which is
 the next one that a hook waits for, or 0 while anything may go wrong, is the device asked what becomes of it.
 """
 
@@ -11,7 +11,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from simkit._storage.faults import DiskFaults, Injector
 from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, gate
@@ -19,6 +19,15 @@ from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
 from simkit._storage.namespace import Namespace
 
 Hook = Callable[[Boundary], Tear | None]
+
+
+class Log(Protocol):
+    """A list, or whatever else things are put on."""
+
+    def append(self, entry: tuple[str | int, ...], /) -> object:
+        """Take one more."""
+        ...
+
 
 #: No boundary has this number.
 NO_BOUNDARY = sys.maxsize
@@ -30,8 +39,8 @@ class Device:
     def __init__(self, name: str, stream: Choices, on_boundary: Hook | None, capacity_bytes: int | None) -> None:
         self.name = name
         self.boundaries = 0
-        #: Told of every boundary before it takes effect: ("boundary", name, number, kind, path, offset, size).
-        self.tell: Callable[[tuple[str | int, ...]], object] = deque[object](maxlen=0).append  # nobody listens
+        #: Gets every boundary before it takes effect: ("boundary", name, number, kind, path, offset, size).
+        self.told: Log = deque[object](maxlen=0)  # nobody listens
         self.crashes = 0
         self.entry_durable_on_fsync = False
         #: Sum of the delays that slow and stuck operations have met.
@@ -139,37 +148,37 @@ class Device:
     # ---- for File (and not for programs)
 
     def enter(self, kind: str, path: str, owner: File | Owner | None = None, size: int = 0) -> int:
-        """Count and tell a boundary that is not a write, and return its number.
+        """Count and note a boundary that is not a write, and return its number.
 
         Raises when the hook took the owner down or a fault is due.
         """
         self.boundaries = number = self.boundaries + 1
-        self.tell(("boundary", self.name, number, kind, path, 0, size))
+        self.told.append(("boundary", self.name, number, kind, path, 0, size))
         if number >= self.careful_from:
             self._enter_carefully(Boundary(number, kind, path, 0, size), owner)
         return number
 
-    def read_carefully(self, file: File, size: int, offset: int) -> bytearray:
+    def read_carefully(self, file: File, size: int, offset: int) -> bytes | bytearray:
         """Carry out a read, with delay, errors, rot and shortness."""
         injector = self._injector
         self._take_time(file.path, file.owner)
         error = injector.error("read", file.path)
         if error is not None:
             raise error
-        data = file.inode.read(size, offset)
+        data = bytearray(file.inode.read(size, offset))
         if data and injector.strikes("bit-rot", file.path):
             at = offset + injector.pick("rot-at", file.path, len(data))
             if self.rot(file.inode, file.path, at, injector.pick("rot-bit", file.path, 8)):
-                data = file.inode.read(size, offset)
+                data = bytearray(file.inode.read(size, offset))
         if len(data) > 1 and injector.strikes("short-read", file.path):
             injector.count("short-read")
             del data[1 + injector.pick("short-at", file.path, len(data) - 1) :]
         return data
 
     def write_carefully(self, file: File, data: bytes, offset: int) -> None:
-        """Count, tell and carry out a write, with delay, tearing, capacity, errors and misdirection."""
+        """Count, note and carry out a write, with delay, tearing, capacity, errors and misdirection."""
         self.boundaries = number = self.boundaries + 1
-        self.tell(("boundary", self.name, number, "write", file.path, offset, len(data)))
+        self.told.append(("boundary", self.name, number, "write", file.path, offset, len(data)))
         if number >= self._hook_from:
             tear = self._ask(Boundary(number, "write", file.path, offset, len(data)))
             if tear is not None:

@@ -78,7 +78,7 @@ class File:
 
     # Each is one call while the device need not be careful: SQLite makes thirty of them for a transaction.
 
-    def read(self, size: int, offset: int) -> bytearray:
+    def read(self, size: int, offset: int) -> bytes | bytearray:
         """Return up to `size` bytes at `offset`; fewer at the end of the file, or by a short read."""
         if not self.alive:
             self._dead()
@@ -86,7 +86,7 @@ class File:
             return self._disk.read_carefully(self, size, offset)
         return self.inode.read(size, offset)
 
-    def read_fully(self, size: int, offset: int) -> bytearray:
+    def read_fully(self, size: int, offset: int) -> bytes | bytearray:
         """As `read`, again and again until all is there or the file ends: what a program makes of short reads."""
         data = self.read(size, offset)
         while len(data) < size and self._disk.faulty:
@@ -105,7 +105,7 @@ class File:
             return
         disk.boundaries = number
         size = len(data)
-        disk.tell(("boundary", disk.name, number, "write", self.path, offset, size))
+        disk.told.append(("boundary", disk.name, number, "write", self.path, offset, size))
         inode = self.inode
         inode.log.append((offset, data, number))
         size += offset
@@ -126,7 +126,7 @@ class File:
             self._fsync_carefully()
             return
         disk.boundaries = number
-        disk.tell(("boundary", disk.name, number, "fsync", self.path, 0, 0))
+        disk.told.append(("boundary", disk.name, number, "fsync", self.path, 0, 0))
         inode.synced = synced = len(inode.log)
         if synced > LOG_MAX:
             inode.sync()

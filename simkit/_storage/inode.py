@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    from simkit._storage.locks import Locks
 
 #: The unit a real disk writes whole or not at all.
 SECTOR_BYTES = 512
 
 #: A file's durable image is brought up to date once so many durable changes wait for it.
-LOG_MAX = 256
+LOG_MAX = 64
+
+#: So many of the last writes to a file are looked at for what is read, before its image is brought up to date.
+RECENT = 8
 
 
 class Choices(Protocol):
@@ -155,7 +161,7 @@ class Inode:
         #: How often its dirty pages were lost by a failed fsync; each open file tells its holder once.
         self.failures = 0
         #: Advisory locks on this file; made by whoever locks it first, gone with the power.
-        self.locks: object = None
+        self.locks: Locks | None = None
         self._base = bytearray(data)
         self._cache: bytearray | None = None  # None: what is durable, and the log on top of it
         self._applied = 0  # how much of the log the cache shows
@@ -191,14 +197,23 @@ class Inode:
         self._worded = len(log)
         return cast("list[Change]", log[self.synced :])
 
-    def read(self, size: int, offset: int) -> bytearray:
-        """Up to `size` visible bytes at `offset`."""
+    def read(self, size: int, offset: int) -> bytes | bytearray:
+        """Up to `size` visible bytes at `offset`; without an image where that can be."""
+        end = offset + size
         if offset >= self.size:
-            return bytearray()  # SQLite asks a journal for what comes behind its end: no reason to build an image
-        cache = self._cache
-        if cache is None or self._applied != len(self.log):
+            return b""  # SQLite asks a journal for what comes behind its end
+        cache, log = self._cache, self.log
+        if cache is None or self._applied != len(log):
+            for change in log[: -1 - RECENT : -1]:  # and a database for the page it wrote last
+                if isinstance(change, Truncate):
+                    break
+                at, data = change[0], change[1]
+                if at <= offset and end <= at + len(data):
+                    return data[offset - at : end - at]
+                if at < end and offset < at + len(data):
+                    break
             cache = self.cache
-        return cache[offset : offset + size]
+        return cache[offset:end]
 
     # ---- changes
 

@@ -6,6 +6,7 @@ Source: "File Locking And Concurrency In SQLite Version 3", and `unixLock` in `o
 from __future__ import annotations
 
 import enum
+import functools
 
 from simkit._storage.handle import File
 
@@ -62,10 +63,10 @@ class Locks:
 
 
 def locks_of(file: File) -> Locks:
-    """Return the lock table of the file behind a handle; the handle's locks go when it goes."""
-    found = file.inode.locks
-    if not isinstance(found, Locks):
-        found = file.inode.locks = Locks()
-    table, number = found, file.number
-    file.on_release = lambda: table.release(number, Level.NONE)
+    """Return the lock table of the file behind a living handle; the handle's locks go when it goes."""
+    table = file.inode.locks
+    if table is None or file.on_release is None:
+        if table is None:
+            table = file.inode.locks = Locks()
+        file.on_release = functools.partial(table.release, file.number, Level.NONE)
     return table

@@ -77,24 +77,28 @@ class Namespace:
         self.visible: dict[str, Node] = {"/": self.root}
         self.pending: list[EntryChange] = []
 
-    def change(self, kind: str, number: int, *entries: tuple[str, Node | None]) -> None:
-        """Change what is visible; durable only by a sync of the directory."""
-        visible, found = self.visible, []
-        for path, node in entries:
-            directory, name = split(path)
-            found.append((cast("Directory", visible[directory]), name, node))
-        self.pending.append(EntryChange(kind, entries[0][0], tuple(found), number))
-        for path, node in entries:
-            if node is None:
-                visible.pop(path, None)
-            else:
-                visible[path] = node
+    def set(self, kind: str, path: str, node: Node | None, number: int) -> None:
+        """Let `path` stand for `node`, or for nothing; durable only by a sync of the directory."""
+        visible = self.visible
+        parent, name = split(path)
+        directory = cast("Directory", visible[parent])
+        self.pending.append(EntryChange(kind, path, ((directory, name, node),), number))
+        if node is None:
+            del visible[path]
+        else:
+            visible[path] = node
+
+    def rename(self, source: str, target: str, number: int) -> None:
+        """Let `target` stand for what `source` stood for."""
+        node = self.visible[source]
+        self._note_rename(source, target, node, number)
+        del self.visible[source]
+        self.visible[target] = node
 
     def move(self, source: str, target: str, number: int) -> None:
         """Rename a directory, with all that is in it."""
         directory = self.visible[source]
-        entries = ((self._parent(source), split(source)[1], None), (self._parent(target), split(target)[1], directory))
-        self.pending.append(EntryChange("rename", source, entries, number))
+        self._note_rename(source, target, directory, number)
         moved = {path: node for path, node in self.visible.items() if path == source or path.startswith(source + "/")}
         for path in moved:
             del self.visible[path]
@@ -130,7 +134,19 @@ class Namespace:
 
     def sync_directory(self, directory: Directory) -> None:
         """Make what changed in `directory` durable."""
-        self.sync(lambda change: change.touches(directory))
+        waiting = []
+        for change in self.pending:
+            if change.kind == "rename":  # these may cover others
+                self.sync(lambda change: change.touches(directory))
+                return
+            ((found, name, node),) = change.entries
+            if found is not directory:
+                waiting.append(change)
+            elif node is None:
+                directory.durable.pop(name, None)
+            else:
+                directory.durable[name] = node
+        self.pending = waiting
 
     def children(self, directory: str) -> list[str]:
         """Names in `directory`, sorted."""
@@ -161,6 +177,10 @@ class Namespace:
         self.pending.clear()
         self.visible = self.survivors()
         return dict(self.visible)
+
+    def _note_rename(self, source: str, target: str, node: Node, number: int) -> None:
+        entries = ((self._parent(source), split(source)[1], None), (self._parent(target), split(target)[1], node))
+        self.pending.append(EntryChange("rename", source, entries, number))
 
     def _parent(self, path: str) -> Directory:
         node = self.visible[split(path)[0]]
