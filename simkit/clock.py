@@ -9,6 +9,9 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING
 
+from simkit._guard import zones
+from simkit.errors import wrong
+
 if TYPE_CHECKING:
     from simkit.world import World
 
@@ -31,16 +34,27 @@ _JUMP_WEIGHTS = (4, 4, 4, 2, 1)
 class HostClock:
     """One host's wall clock; true time is `EPOCH_NS` plus the world's virtual time."""
 
-    __slots__ = ("_ahead_ns", "_drift_ppb", "_host", "_since_ns", "_world", "zone")
+    __slots__ = ("_ahead_ns", "_drift_ppb", "_host", "_since_ns", "_world", "_zone")
 
     def __init__(self, world: World, host: str) -> None:
-        #: What is local time: `time.localtime`, `datetime.now()` without a zone. Any tzinfo.
-        self.zone: datetime.tzinfo = datetime.UTC
+        self._zone: datetime.tzinfo = datetime.UTC
         self._world = world
         self._host = host
         self._ahead_ns = 0
         self._drift_ppb = 0
         self._since_ns = 0
+
+    @property
+    def zone(self) -> datetime.tzinfo:
+        """What is local time: `time.localtime`, `datetime.now()` and other moments without a zone. Any tzinfo."""
+        return self._zone
+
+    @zone.setter
+    def zone(self, zone: datetime.tzinfo) -> None:
+        if not isinstance(zone, datetime.tzinfo):
+            raise wrong("Host.clock.zone", zone, "a tzinfo, e.g. zoneinfo.ZoneInfo('Europe/Berlin')")
+        zones.mind_hosts()
+        self._zone = zone
 
     @property
     def now_ns(self) -> int:

@@ -10,6 +10,9 @@ import enum
 
 import attrs
 
+#: So much of a wrong value is shown.
+_SHOWN_CHARS = 80
+
 
 class ExitCode(enum.IntEnum):
     """Exit codes of every `simkit` command; with several at once the first of `ORDER` wins."""
@@ -74,3 +77,15 @@ class SimkitError(Exception):
 
     def __str__(self) -> str:
         return str(self.problem)
+
+
+class OptionError(SimkitError, ValueError):
+    """An option or argument has a value that it cannot have; a ValueError too, for whoever expects one."""
+
+
+def wrong(option: str, value: object, expected: str, hint: str = "") -> OptionError:
+    """The error for `option` (as the caller writes it, e.g. `NetworkOptions.latency_ns`) that has `value`."""
+    shown = repr(value)
+    if len(shown) > _SHOWN_CHARS:
+        shown = shown[:_SHOWN_CHARS] + "…"
+    return OptionError(Problem("option-wrong", f"{option} cannot be {shown}", option, expected, hint))

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from simkit._guard import state, virtual
+from simkit._guard import state, virtual, zones
 from simkit._guard.refuse import RefusedError, install_hook
 from simkit.process import current_process
 
@@ -90,6 +90,7 @@ def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
         return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
 
     active = state.Active(now_ns=now_ns, zone=_zone, elapsed_ns=lambda: timers.now_ns, pid=_pid, noise=noise)
+    zone = zones.enter()
     shared = random.getstate()
     random.seed(noise.getrandbits(64))
     _patches.apply()
@@ -100,6 +101,7 @@ def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
         state.switch(before)
         _patches.undo()
         random.setstate(shared)
+        zones.leave(zone)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ import stat
 import sysconfig
 import types
 import zlib
+import zoneinfo
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from simkit.process import Process
 
 _BUFFER_BYTES = 8192
-_INSTALLED = tuple({sysconfig.get_path(name) + os.sep: None for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARIES = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+#: What Python reads as its own: its modules, and the data of time zones.
+_INSTALLED = tuple({path + os.sep: None for path in (*_LIBRARIES, *zoneinfo.TZPATH)})
 
 
 class _Entry:

@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import types
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ _OURS = str(Path(__file__).parent.parent) + os.sep
 _KERNEL = _OURS + "_kernel" + os.sep
 _MACHINERY = ("<", _OURS, str(Path(trio.__file__).parent) + os.sep)
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_ZONES = tuple(path + os.sep for path in zoneinfo.TZPATH)
 _TRIO_SOCKET = str(Path(trio.__file__).parent / "_socket.py")
 
 
@@ -156,6 +158,8 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
     if event == "open" and (isinstance(args[0], int) or args[0] == os.devnull):
         return True  # a descriptor that is open already
+    if event == "open" and str(args[0]).startswith(_ZONES) and args[1] in {"r", "rb"}:
+        return True  # zoneinfo, which is of C, and reads a zone where it is first asked for
     if event == "sqlite3.connect":
         return bool(args[0] == ":memory:")
     if event == "socket.getaddrinfo":

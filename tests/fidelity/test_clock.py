@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import zoneinfo
 
 import pytest
 
@@ -26,6 +27,13 @@ def readings(at):
         datetime.datetime.fromtimestamp(at).isoformat(), datetime.date.fromtimestamp(at).isoformat(),
         datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat(),
         time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(at)),
+        datetime.datetime(2026, 7, 1, 12).timestamp(), datetime.datetime(2026, 1, 1, 12, fold=1).timestamp(),
+        datetime.datetime(2026, 7, 1, 12).astimezone().isoformat(),
+        datetime.datetime(2026, 7, 1, 12).astimezone().tzname(),
+        datetime.datetime(2026, 7, 1, 12).astimezone(datetime.timezone.utc).isoformat(),
+        datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.timezone.utc).astimezone().isoformat(),
+        datetime.datetime(2026, 7, 1, 12, tzinfo=datetime.timezone.utc).timestamp(),
+        str(datetime.datetime.now(datetime.timezone.utc).astimezone().tzinfo),
     ]
 """
 
@@ -48,5 +56,29 @@ def test_local_time_is_that_of_the_zone(minutes: int, at: int) -> None:
         host = world.host("machine")
         host.clock.zone = datetime.timezone(datetime.timedelta(minutes=minutes), "XXX")
         return await in_process(host, program)
+
+    assert json.loads(done.stdout) == json.loads(json.dumps(simulate(main)))
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize("moment", ["2026-03-29T02:30", "2026-07-01T12:00", "2026-10-25T02:30", "2026-11-01T01:30"])
+def test_summer_time_is_that_of_the_zone(name: str, moment: str) -> None:
+    """Moments without a zone, in hours that the clock skips or has twice, mean what they mean to the system."""
+    code = (
+        f"import datetime\nat = datetime.datetime.fromisoformat({moment!r})\n"
+        "def readings(): return [(one.timestamp(), str(one.astimezone()), one.astimezone().tzname()) "
+        "for one in (at, at.replace(fold=1))]"
+    )
+    command = [sys.executable, "-c", f"{code}\nimport json\nprint(json.dumps(readings()))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "TZ": name})
+    names: dict[str, object] = {}
+
+    async def program() -> object:
+        exec(code, names)
+        return names["readings"]()  # type: ignore[operator]
+
+    async def main(world: World) -> object:
+        world.host("machine").clock.zone = zoneinfo.ZoneInfo(name)
+        return await in_process(world.host("machine"), program)
 
     assert json.loads(done.stdout) == json.loads(json.dumps(simulate(main)))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import email.utils
+import os
 import time
+from collections.abc import Callable, Iterator
 
 import apsw
 import pytest
@@ -16,6 +19,7 @@ from tests.simkit.network_rig import in_process
 from tests.simkit.rig import outcome_of, simulate
 
 S = 1_000_000_000
+NOON = datetime.datetime(2026, 7, 1, 12)  # noqa: DTZ001  # without a zone: local
 EAST = datetime.timezone(datetime.timedelta(hours=5, minutes=30), "EAST")
 
 
@@ -197,3 +201,53 @@ def test_a_stalled_process_that_is_also_paused_waits_for_both() -> None:
         return seen
 
     assert simulate(main) == [5, 5, 5, 9, 9, 9]
+
+
+@pytest.fixture
+def machine_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Let the machine be in a zone."""
+
+    def move(name: str) -> None:
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_the_zone_of_the_machine_does_not_show(machine_in: Callable[[str], None]) -> None:
+    """On a machine in Tokyo a run is the same to the last digit, by whatever local time is asked for."""
+
+    async def ask() -> list[object]:
+        moment = NOON
+        in_sql = apsw.Connection(":memory:").execute("SELECT datetime('2026-07-01 12:00', 'localtime')").get
+        return [
+            *(moment.timestamp(), str(moment.astimezone()), moment.astimezone().tzname(), moment.strftime("%s")),
+            *(time.tzname, time.timezone, time.localtime(0).tm_zone, time.mktime((2026, 7, 1, 12, 0, 0, 0, 0, -1))),
+            *(email.utils.localtime(moment).isoformat(), in_sql),
+        ]
+
+    async def main(world: World) -> list[list[object]]:
+        east = world.host("east")
+        east.clock.zone = EAST
+        return [await ask(), await in_process(world.host("a"), ask), await in_process(east, ask)]
+
+    told = []
+    for name in ("Asia/Tokyo", "UTC0", "America/New_York"):
+        machine_in(name)
+        before = (time.tzname, os.environ["TZ"], NOON.timestamp())
+        told.append(simulate(main))
+        assert (time.tzname, os.environ["TZ"], NOON.timestamp()) == before
+    assert told[0] == told[1] == told[2]
+    assert told[0][0][1] == "2026-07-01 12:00:00+00:00"
+    assert told[0][2][1:3] == ["2026-07-01 12:00:00+05:30", "EAST"]
+
+
+def test_what_is_no_zone_is_refused() -> None:
+    """The name of a zone is not a zone: said where it is set."""
+
+    async def main(world: World) -> None:
+        world.host("a").clock.zone = "Europe/Berlin"  # type: ignore[assignment]
+
+    assert "Host.clock.zone cannot be 'Europe/Berlin'" in str(outcome_of(main).error)
