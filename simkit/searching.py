@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,8 @@ class _Progress:
         """The strategy of the next run."""
         number = 0 if self._exploration.same_world else self.runs
         self.world_seed = (self._seed % _SEEDS) * _SEEDS + number
-        chosen = self._exploration.begin(Stream(self._chances, f"search {self.runs}"))
+        with self._told("beginning of"):
+            chosen = self._exploration.begin(Stream(self._chances, f"search {self.runs}"))
         self.exhausted = chosen is None
         return chosen
 
@@ -162,13 +164,24 @@ class _Progress:
             raise error
         self.runs += 1
         self._steps += outcome.steps
-        self._exploration.end(outcome)
+        with self._told("end of"):
+            self._exploration.end(outcome)
         if isinstance(error, RedundantError):
             self._redundant += 1
             return False
         self._discovery.saw(outcome.digest)
         self._inconclusive += outcome.bound is not None
         return outcome.bound is None
+
+    @contextlib.contextmanager
+    def _told(self, part: str) -> Iterator[None]:
+        """What a strategy raises outside its runs is its fault as well."""
+        try:
+            yield
+        except SimkitError:
+            raise
+        except Exception as error:
+            raise StrategyError.of(self._exploration, f"the {part} run {self.runs} of a search", error) from error
 
     def counts(self) -> Counts:
         """What was done."""

@@ -55,18 +55,34 @@ class Strategy(Protocol):
 
 
 class StrategyError(SimkitError):
-    """A strategy raised instead of picking."""
+    """A strategy raised, or gave nonsense, instead of picking."""
 
     @classmethod
-    def of(cls, strategy: Strategy, step: int, error: Exception) -> StrategyError:
-        """The error for what `strategy` raised at `step`."""
+    def of(cls, strategy: object, where: str, error: Exception) -> StrategyError:
+        """The error for what `strategy` raised."""
+        return cls._of(
+            strategy, f"raised {type(error).__name__}: {error}", where, "its traceback is the cause of this error"
+        )
+
+    @classmethod
+    def nonsense(cls, strategy: object, step: int, picked: object, count: int) -> StrategyError:
+        """The error for what `strategy` picked of `count` tasks, unless it is an index of one."""
+        told = f"picked {picked!r}" if type(picked) is int else f"picked {picked!r}, which is no int"
+        return cls._of(
+            strategy, told, f"step {step} of the schedule", "it picks by index in the list that it is given", count
+        )
+
+    @classmethod
+    def _of(cls, strategy: object, did: str, where: str, hint: str, count: int | None = None) -> StrategyError:
         return cls(
             Problem(
                 "strategy-failed",
-                f"the strategy {type(strategy).__qualname__} raised {type(error).__name__}: {error}",
-                f"step {step} of the schedule",
-                "the index of a runnable task",
-                "this is a fault of the strategy, not of the program; its traceback is the cause of this error",
+                f"the strategy {type(strategy).__qualname__} {did}",
+                where,
+                "the index of a runnable task"
+                if count is None
+                else f"the index of one of {count} runnable tasks, from 0",
+                f"this is a fault of the strategy, not of the program; {hint}",
                 ExitCode.INTERNAL,
             )
         )

@@ -196,6 +196,8 @@ class _Choice:
         self.always = bool(getattr(strategy, "every_step", False))
         self._strategy = strategy
         self.index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
+        if self.index is not None and not type(strategy).__module__.startswith("simkit."):
+            self.index = self._checked(self.index)  # the kernel takes what ours say as it is
         self.kernel: Kernel | None = None
         self._views = _Views(self)
 
@@ -206,11 +208,27 @@ class _Choice:
         except SimkitError:
             raise
         except Exception as error:
-            raise StrategyError.of(self._strategy, step, error) from error
+            raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
+        if type(index) is not int or not 0 <= index < len(views):
+            raise StrategyError.nonsense(self._strategy, step, index, len(views))
         assert self.kernel is not None
         if self.kernel.pending:  # what was declared is being done
             self.kernel.pending.pop(views[index].number, None)
         return index
+
+    def _checked(self, index: Callable[[int, int], int]) -> Callable[[int, int], int]:
+        def checked(count: int, step: int) -> int:
+            try:
+                picked = index(count, step)
+            except SimkitError:
+                raise
+            except Exception as error:
+                raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
+            if type(picked) is not int or not 0 <= picked < count:
+                raise StrategyError.nonsense(self._strategy, step, picked, count)
+            return picked
+
+        return checked
 
 
 class _Views(dict["Task", TaskView]):

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 import trio
 
-from simkit.strategy import Fifo, RandomWalk, ReplayDivergedError, ReplaySchedule, Strategy, TaskView, segments
+from simkit.strategy import (
+    Fifo,
+    RandomWalk,
+    ReplayDivergedError,
+    ReplaySchedule,
+    Strategy,
+    StrategyError,
+    TaskView,
+    segments,
+)
 from simkit.tape import Tape
 from simkit.world import Outcome, World, run
 
@@ -144,12 +154,38 @@ def test_a_strategy_sees_numbers_names_and_processes() -> None:
     assert {(view.number, view.process) for view in seen} >= {(1, None), (2, "h/main#101")}
 
 
-def test_a_failing_strategy_is_the_outcome_not_a_crash() -> None:
-    """An index out of range ends the run with that error, on both kernels."""
+NONSENSE: list[tuple[object, str]] = [
+    (9, "picked 9"),
+    (-1, "picked -1"),
+    (None, "picked None, which is no int"),
+    ("0", "picked '0', which is no int"),
+    (0.0, "picked 0.0, which is no int"),
+    (True, "picked True, which is no int"),
+    (ZeroDivisionError("oh"), "raised ZeroDivisionError: oh"),
+    (StopIteration(), "raised StopIteration"),
+]
+
+
+@pytest.mark.parametrize("kernel", ["fast", "fallback"])
+@pytest.mark.parametrize("method", ["pick", "index"])
+@pytest.mark.parametrize(("nonsense", "told"), NONSENSE, ids=lambda value: str(value).replace(" ", "-") or "nothing")
+def test_a_strategy_that_talks_nonsense_is_named(nonsense: object, told: str, method: str, kernel: str) -> None:
+    """The run ends with an error that names strategy, step and what was expected; the next run is none the worse."""
 
     class Wrong:
-        def pick(self, runnable: list[TaskView], step: int) -> int:
-            return len(runnable)
+        def pick(self, _runnable: object, step: int) -> Any:
+            if step < 2:
+                return 0
+            if isinstance(nonsense, Exception):
+                raise nonsense
+            return nonsense
 
-    for kernel in ("fast", "fallback"):
-        assert isinstance(raced(Wrong(), kernel).error, IndexError)  # type: ignore[arg-type]
+    strategy = Wrong() if method == "pick" else type("Wrong", (Wrong,), {"index": Wrong.pick})()
+    error = raced(strategy, kernel).error
+    assert isinstance(error, StrategyError)
+    assert told in error.problem.what
+    assert error.problem.what.startswith("the strategy ")
+    assert "Wrong" in error.problem.what
+    assert error.problem.where == "step 2 of the schedule"
+    assert error.problem.expected.startswith("the index of ")
+    assert raced(Fifo(), kernel).error is None
