@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
@@ -94,6 +95,37 @@ def test_a_sink_gets_every_event_as_json_lines() -> None:
     assert [line["now_ns"] for line in lines] == [event.now_ns for event in written.trace.events()]
     assert lines[-1]["index"] == len(written.trace) - 1
     assert written.digest == leaky(1, words).digest
+
+
+def test_a_trace_to_disk_tells_the_same_and_keeps_little() -> None:
+    """What the sink has got is packed, a few bytes an entry; digests, steps and differences are as of any other trace."""
+    words = [f"word {number}\n" for number in range(3000)]
+    written, kept = (leaky(1, words, sink).trace for sink in (io.StringIO(), None))
+    assert len(written) == len(kept)
+    assert len(written.told) < len(written) // 2
+    assert sum(map(len, written._written._chunks)) < 10 * len(written)
+    assert list(written.entries()) == list(kept.entries())
+    assert written.steps() == kept.steps()
+    places = [0, 1, 4095, 4096, 4097, len(kept)]
+    assert written.running_digests(places) == kept.running_digests(places)
+    assert first_difference(written, kept) is None
+    difference = first_difference(written, leaky(1, [*words[:-1], "another"], io.StringIO()).trace)
+    assert difference is not None
+    assert difference.left is not None
+    assert difference.left.detail == "word 2999\\n 2999"
+
+
+def test_a_digest_asked_for_on_the_way_changes_nothing() -> None:
+    """It goes on from where it was, across batches and line breaks."""
+    one, other = Trace(), Trace()
+    for number in range(10_000):
+        one.record("kind", number, "a\nb" if number % 1000 == 7 else "a")
+        other.record("kind", number, "a\nb" if number % 1000 == 7 else "a")
+        if number % 777 == 0:
+            one.digest()
+    assert one.digest() == other.digest()
+    text = "\n".join(f"kind {number} {'a' + chr(92) + 'nb' if number % 1000 == 7 else 'a'}" for number in range(10_000))
+    assert one.digest() == hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def test_an_event_is_one_line_whatever_it_holds() -> None:
