@@ -1,0 +1,107 @@
+"""A table as text of at most 100 columns: time, one narrow column each with its line of life, and the words.
+
+`│` lives, `┊` is paused; `●` acts, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `>` in front marks what decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from simkit.spacetime.model import Row, Table, told_time
+
+WIDTH = 100
+_LANE_MIN, _LANE_MAX = 8, 18
+_WORDS_MIN = 36
+_LIVES = {"alive": "│", "paused": "┊", "none": " "}
+_MARKS = {
+    "start": "┬",
+    "end": "┴",
+    "death": "X",
+    "pause": "┊",
+    "resume": "│",
+    "fault": "!",
+    "send": "●",
+    "receive": "●",
+    "message": "●",
+    "disk": "■",
+    "point": "◇",
+    "steps": "●",
+    "failure": "X",
+}
+
+
+def as_text(table: Table, *, width: int = WIDTH) -> str:
+    """The table in lines of at most `width` characters."""
+    times = [told_time(row.at_ns) for row in table.rows]
+    time_width = max(map(len, times), default=0)
+    room = width - 2 - time_width - 2
+    widest = max((len(one.name) for one in table.lanes), default=0) + 2
+    lane = max(_LANE_MIN, min(_LANE_MAX, widest, (room - _WORDS_MIN) // max(1, len(table.lanes))))
+    heading = "".join(_cut(one.name, lane - 1).ljust(lane) for one in table.lanes)
+    lines = [f"  {'time':>{time_width}}  {heading}"]
+    before = ""
+    for row, time in zip(table.rows, times, strict=True):
+        told = "" if time == before else time
+        mark = ">" if row.decides else " "
+        drawn = "".join(_drawn(row, len(table.lanes), lane))
+        lines.append(_cut(f"{mark} {told:>{time_width}}  {drawn}{_words(row)}", width))
+        before = time
+    if table.orders:
+        lines.append(f"  it fails only while {orders(table)}")
+    if table.routine:
+        lines.append(f"  ({table.routine} routine rows are not shown: ends of streams, usual latencies)")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _drawn(row: Row, lanes: int, width: int) -> Iterator[str]:
+    """The lines of life and, across them, the arrow of a message."""
+    cells = [(_LIVES[row.lives[lane]] if lane < len(row.lives) else " ").ljust(width) for lane in range(lanes)]
+    line = list("".join(cells))
+    if row.kind == "gap":
+        yield "".join(line).replace("│", "┆")
+        return
+    at = row.lane * width
+    line[at] = _MARKS[row.kind]
+    if row.to is not None and row.to != row.lane:
+        sender, receiver = (row.to, row.lane) if row.kind == "receive" else (row.lane, row.to)
+        _arrow(line, sender * width, receiver * width, whole=row.kind != "send")
+    yield "".join(line)
+
+
+def _arrow(line: list[str], start: int, end: int, *, whole: bool) -> None:
+    """From `start` to `end`; only its beginning for a message that is still on its way."""
+    forward = end > start
+    line[start] = "●" if whole or line[start] == " " else line[start]
+    cells = range(start + 1, end) if forward else range(start - 1, end, -1)
+    shown: Sequence[int] = cells if whole else cells[:3]
+    for cell in shown:
+        line[cell] = "┼" if line[cell] in "│┊" else "─"
+    if whole:
+        line[end] = "▶" if forward else "◀"
+    elif shown:
+        line[shown[-1]] = "╴" if forward else "╶"
+
+
+def _words(row: Row) -> str:
+    if row.kind == "gap":
+        return f"… {row.left_out} row{'s' if row.left_out > 1 else ''} left out"
+    tags = "".join(f"({tag}) " for tag in row.tags)
+    return tags + words(row)
+
+
+def orders(table: Table) -> str:
+    """The orderings that decide, by the letters of their events."""
+    return ", and ".join(f"({first}) comes before ({second})" for first, second in table.orders)
+
+
+def words(row: Row) -> str:
+    """What a row says, apart from its time and place."""
+    if row.message is None or row.kind == "message":
+        return row.text
+    if row.kind == "receive":
+        return f"arrives: {row.text} [{row.message}]"
+    return f"{row.text} [{row.message}]" + ("" if row.arrives else ", which never arrives")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
