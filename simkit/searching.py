@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +149,10 @@ class _Progress:
         """The strategy of the next run."""
         number = 0 if self._exploration.same_world else self.runs
         self.world_seed = (self._seed % _SEEDS) * _SEEDS + number
-        with self._told("beginning of"):
+        try:
             chosen = self._exploration.begin(Stream(self._chances, f"search {self.runs}"))
+        except Exception as error:
+            raise self._fault("beginning of", error) from error
         self.exhausted = chosen is None
         return chosen
 
@@ -164,8 +165,10 @@ class _Progress:
             raise error
         self.runs += 1
         self._steps += outcome.steps
-        with self._told("end of"):
+        try:
             self._exploration.end(outcome)
+        except Exception as error:
+            raise self._fault("end of", error) from error
         if isinstance(error, RedundantError):
             self._redundant += 1
             return False
@@ -173,15 +176,11 @@ class _Progress:
         self._inconclusive += outcome.bound is not None
         return outcome.bound is None
 
-    @contextlib.contextmanager
-    def _told(self, part: str) -> Iterator[None]:
+    def _fault(self, part: str, error: Exception) -> SimkitError:
         """What a strategy raises outside its runs is its fault as well."""
-        try:
-            yield
-        except SimkitError:
-            raise
-        except Exception as error:
-            raise StrategyError.of(self._exploration, f"the {part} run {self.runs} of a search", error) from error
+        if isinstance(error, SimkitError):
+            return error
+        return StrategyError.of(self._exploration, f"the {part} run {self.runs} of a search", error)
 
     def counts(self) -> Counts:
         """What was done."""

@@ -23,7 +23,7 @@ import trio
 
 from conformance import pythons
 from simkit.errors import SimkitError
-from tests.benchmarks import cores, kernel, runtime, storage
+from tests.benchmarks import checking, cores, kernel, runtime, searching, storage
 from tests.benchmarks.contest import REPEATS, Contest, Gauge, Line, hold, read
 
 Row = Contest | Gauge
@@ -32,6 +32,8 @@ PARTS: dict[str, Callable[[int], Sequence[Row]]] = {
     "storage": storage.contests,
     "runtime": runtime.contests,
     "cores": cores.contests,
+    "searching": searching.contests,
+    "checking": checking.contests,
 }
 #: What other Pythons are asked for.
 ELSEWHERE = ("kernel",)
