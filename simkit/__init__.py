@@ -7,6 +7,7 @@ The map, from the caller's side:
 - `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
 - `campaigns`, `parallel`: many seeds, over processes and machines (`campaign`)
+- `exploring`: crashes, faults, schedules, singly and together, in stages (`explore`)
 - `crashes`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     from simkit.errors import SimkitError as SimkitError
     from simkit.explanation import Explanation as Explanation
     from simkit.explanation import explain as explain
+    from simkit.exploring import explore as explore
     from simkit.guard import RefusedError as RefusedError
+    from simkit.patience import LivenessError as LivenessError
     from simkit.points import (
         always as always,
     )
@@ -152,6 +155,7 @@ _HOMES = {
     "File": "simkit.disk",
     "Problem": "simkit.errors",
     "SimkitError": "simkit.errors",
+    "explore": "simkit.exploring",
     "Explanation": "simkit.explanation",
     "explain": "simkit.explanation",
     "CrashPoint": "simkit.crashes",
@@ -159,6 +163,7 @@ _HOMES = {
     "crash_everywhere": "simkit.crashes",
     "power_losses": "simkit.crashes",
     "RefusedError": "simkit.guard",
+    "LivenessError": "simkit.patience",
     "always": "simkit.points",
     "eventually": "simkit.points",
     "maybe": "simkit.points",

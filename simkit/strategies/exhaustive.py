@@ -107,6 +107,11 @@ class DelayBounded:
                 for done in self._done[before]:
                     yield from done.children(total - before)
 
+    @property
+    def with_one_delay(self) -> int:
+        """How many schedules have a single delay; known once the first run, which has none, was made."""
+        return sum(width - 1 for done in self._done[0] for width in done.widths)
+
     def begin(self, stream: Stream) -> Strategy | None:
         """Start the next run."""
         plan = next(self._plans, None)

@@ -1,0 +1,128 @@
+"""The book of an exploration: runs counted stage by stage, failures by fingerprint, what was struck, which points were hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from simkit.discovery import Discovery
+from simkit.exploring.jobs import Failure, Ran
+from simkit.exploring.kinds import class_of, kind_of
+from simkit.exploring.report import Finding, Sites, Stage
+from simkit.point_coverage import Coverage
+from simkit.tape import Site
+
+__all__ = ["Book", "Page"]
+
+LIVENESS = "liveness"
+
+
+@attrs.define
+class Page:
+    """The counts of one stage."""
+
+    name: str
+    runs: int = 0
+    steps: int = 0
+    failing: int = 0
+    new: int = 0
+    inconclusive: int = 0
+    discovery: Discovery = attrs.field(factory=Discovery)
+
+    def closed(self, candidates: int | None, stopped: str) -> Stage:
+        """As a value."""
+        return Stage(
+            self.name,
+            self.runs,
+            self.steps,
+            candidates,
+            stopped,
+            self.failing,
+            self.new,
+            self.inconclusive,
+            self.discovery.curve(),
+        )
+
+
+@attrs.define
+class _Found:
+    failure: Failure
+    stage: str
+    strikes: tuple[str, ...]
+    runs: int = 1
+
+
+class Book:
+    """Everything that the runs of one exploration showed."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.steps = 0
+        self.inconclusive = 0
+        self.coverage = Coverage()
+        self._found: dict[str, _Found] = {}
+        self._struck: dict[Site, None] = {}
+
+    def enter(self, ran: Ran, page: Page) -> None:
+        """Count a run."""
+        made = 1 + ran.more_runs
+        self.runs += made
+        self.steps += ran.steps
+        page.runs += made
+        page.steps += ran.steps
+        if ran.redundant:
+            return
+        page.discovery.saw(ran.behaviour)
+        if ran.bound is not None:
+            page.inconclusive += 1
+            self.inconclusive += 1
+        self.coverage = self.coverage.merge(Coverage(1, ran.points))
+        self._struck.update(dict.fromkeys(ran.departures))
+        if ran.failure is not None:
+            page.failing += 1
+            page.new += self._found_new(ran, ran.failure)
+
+    def sites(self, sites: Iterable[Site]) -> tuple[Sites, ...]:
+        """How many of these, the sites of the default run, were struck, by kind."""
+        counts: dict[str, list[int]] = {}
+        for site in sites:
+            count = counts.setdefault(kind_of(site, 0), [0, 0])
+            count[0] += 1
+            count[1] += site in self._struck
+        return tuple(Sites(kind, *count) for kind, count in sorted(counts.items()))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Each kind of failure, in the order of its first run."""
+        return tuple(
+            Finding(
+                fingerprint,
+                found.stage,
+                found.failure.what,
+                found.failure.text,
+                found.runs,
+                found.strikes,
+                found.failure.case,
+            )
+            for fingerprint, found in self._found.items()
+        )
+
+    def _found_new(self, ran: Ran, failure: Failure) -> bool:
+        found = self._found.get(failure.fingerprint)
+        if found is not None:
+            found.runs += 1
+            return False
+        stage = LIVENESS if failure.what == LIVENESS else ran.stage
+        self._found[failure.fingerprint] = _Found(failure, stage, _strikes(ran))
+        return True
+
+
+def _strikes(ran: Ran) -> tuple[str, ...]:
+    """What struck, in words."""
+    named = [
+        f"{kind_of(site, value)} {site[0].partition('/')[2]}".rstrip()
+        for site, value in ran.departures.items()
+        if class_of(site) != "choice"
+    ]
+    choices = len(ran.departures) - len(named)
+    return (*named, f"{choices} ordinary choices") if choices else tuple(named)

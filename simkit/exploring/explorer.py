@@ -1,0 +1,191 @@
+"""`explore`: stage after stage from the default run on, until the budget is used up or there is nothing left to try."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simkit.case import Case
+from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.exploring.book import LIVENESS
+from simkit.exploring.jobs import Job, Task, made
+from simkit.exploring.kinds import Without
+from simkit.exploring.report import Finding, Report, Stage
+from simkit.exploring.running import Budget, Runner
+from simkit.exploring.simplest import simplest
+from simkit.exploring.stages import STAGES, Probe, Progress
+from simkit.parallel import Crew
+from simkit.point_coverage import DeclaredPoint
+from simkit.searching import Failing, Program, what_was_raised
+from simkit.tape import Journal, Tape
+from simkit.trace import first_difference
+from simkit.world import KernelName, Limits, Outcome, run
+
+__all__ = ["DEFAULT", "explore"]
+
+#: The stage that is always made.
+DEFAULT = "default"
+_BUDGET = Budget()
+#: A run may take so many times the steps of the default run, and at least so many.
+_TIMES, _STEPS_MIN = 20, 20_000
+
+
+def explore(
+    program: Program,
+    *,
+    stages: Sequence[str] = tuple(STAGES),
+    budget: Budget = _BUDGET,
+    seed: int = 0,
+    failing: Failing = what_was_raised,
+    without: Iterable[str] = (),
+    points: Iterable[DeclaredPoint] = (),
+    limits: Limits | None = None,
+    kernel: KernelName = "fast",
+    guard: bool = True,
+    executor: Executor | None = None,
+    corpus: Path | None = None,
+    save: Path | None = None,
+    target: str = "",
+) -> Report:
+    """Look for runs of `program(world)` that fail: strikes one by one, in pairs, schedules, both mixed, mutated, healed.
+
+    The same arguments give the same report, also with an executor, unless `budget.seconds` cuts it off.
+
+    Args:
+        program: what to run, with whatever restarts its processes; everything it shares must be made anew in each run.
+        stages: which to make, of `STAGES`; the default run is always made.
+        budget: how many runs.
+        seed: where everything that is drawn comes from.
+        failing: gives what is wrong with a run; default: what main raised, or a deadlock.
+        without: kinds of strikes to leave out, as patterns: "disk.read_eio", "crash.*".
+        points: the named points that should be hit, as from `point_coverage.declared`.
+        limits: bounds of each run; default: twenty times the steps of the default run.
+        kernel: as for `run`.
+        guard: as for `run`.
+        executor: whose processes make the runs of stages that can be divided; program and `failing` must be importable.
+        corpus: folder of the corpus of mutated tapes, to go on with in the next exploration.
+        save: folder for the cases of findings.
+        target: what cases call the program; default: its qualified name.
+
+    Raises: SimkitError for an unknown stage, for a program that does not repeat itself, and for one that never ends.
+    """
+    selected = _selected(stages)
+    name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
+    task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)
+    probe = _probe(task, limits)
+    task = attrs.evolve(task, limits=limits or Limits(steps=max(_STEPS_MIN, _TIMES * probe.outcome.steps)))
+    with Crew(executor=executor) as crew:
+        runner = Runner(task, budget, crew, time.monotonic if budget.seconds is not None else float)
+        progress = Progress(runner, probe, selected, corpus)
+        done = [_default_stage(runner, probe)]
+        if not runner.book.findings():
+            own = not {"portfolio", "mutations"} & set(selected)  # else healed runs are some of theirs
+            runner.divide([stage for stage in selected if own or stage != LIVENESS])
+            done += [_made(progress, stage) for stage in selected]
+    findings = tuple(_finished(task, finding, budget, save) for finding in runner.book.findings())
+    return _report(progress, done, findings, points)
+
+
+def _report(
+    progress: Progress, done: Iterable[Stage], findings: tuple[Finding, ...], points: Iterable[DeclaredPoint]
+) -> Report:
+    book, probe, task = progress.runner.book, progress.probe, progress.task
+    return Report(
+        program=task.name,
+        seed=task.seed,
+        runs=book.runs,
+        steps=book.steps,
+        boundaries=probe.outcome.boundaries,
+        sites=book.sites(visit.site for visit in probe.journal.sites),
+        stages=tuple(done),
+        findings=findings,
+        inconclusive=book.inconclusive,
+        never_hit=tuple(book.coverage.never(points)),
+        notes=tuple(progress.notes),
+    )
+
+
+def _selected(stages: Sequence[str]) -> list[str]:
+    unknown = [stage for stage in stages if stage not in STAGES and stage != DEFAULT]
+    if unknown or isinstance(stages, str):
+        raise SimkitError(
+            Problem(
+                "unknown-stage",
+                f"there is no stage {', '.join(map(repr, unknown))}" if unknown else f"{stages!r} is no list of stages",
+                "the stages of an exploration",
+                f"some of {', '.join(STAGES)}",
+                exit_code=ExitCode.USAGE,
+            )
+        )
+    return [stage for stage in STAGES if stage in stages]
+
+
+def _probe(task: Task, limits: Limits | None) -> Probe:
+    """The default run, made twice: it must end, and be the same both times."""
+    journal = Journal()
+    first = _default_run(task, limits, journal)
+    if first.bound is not None:
+        raise SimkitError(
+            Problem(
+                "explore-endless",
+                f"the default run met its bound on {first.bound} after {first.steps} steps",
+                f"{task.name}, at {first.now_ns} ns of virtual time",
+                "a main that returns once its work is done",
+                "let main wait for the work, not for processes that serve for ever; or give higher `limits`",
+                ExitCode.INCONCLUSIVE,
+            )
+        )
+    again = _default_run(task, limits, None)
+    if again.digest != first.digest:
+        raise SimkitError(
+            Problem(
+                "program-changed",
+                f"the program did not repeat itself: {first_difference(first.trace, again.trace)}",
+                f"the second default run of {task.name}",
+                "a program whose runs differ by tape and schedule only",
+                "move state that outlives a run into the program function, and whatever is random onto the tape",
+                ExitCode.TARGET,
+            )
+        )
+    return Probe(first, journal)
+
+
+def _default_run(task: Task, limits: Limits | None, journal: Journal | None) -> Outcome[Any]:
+    """No fault, first come first served."""
+    tape = Tape.opened(entropy=task.seed, journal=journal)
+    return run(task.program, tape=tape, limits=limits or Limits(), kernel=task.kernel, guard=task.guard)
+
+
+def _default_stage(runner: Runner, probe: Probe) -> Stage:
+    job = Job(DEFAULT)
+    for _ in range(2):
+        runner.enter(made(runner.task, job, Tape.opened(entropy=runner.task.seed), probe.outcome))
+    sites, boundaries = len(probe.journal.sites), sum(probe.outcome.boundaries.values())
+    why = f"the same twice: {sites} sites, {boundaries} storage boundaries"
+    if runner.book.findings():
+        why = "it fails without any fault: nothing else is tried"
+    return runner.page(DEFAULT).closed(2, why)
+
+
+def _made(progress: Progress, stage: str) -> Stage:
+    make: Callable[[Progress], Stage] = STAGES[stage]
+    if not progress.probe.journal.sites and stage in {"singles", "pairs"}:
+        told = "the program comes by no site: it has no disk, no network and makes no choice, so nothing can be struck"
+        if told not in progress.notes:
+            progress.notes.append(told)
+    return make(progress)
+
+
+def _finished(task: Task, finding: Finding, budget: Budget, save: Path | None) -> Finding:
+    """Shrunk and explained as far as the budget goes, and saved."""
+    found = simplest(task, finding, budget) if budget.shrink and finding.stage != DEFAULT else finding
+    if save is not None:
+        cases: list[Case] = [found.case] if found.shrunk is None else [found.case, found.shrunk]
+        for case in cases:
+            case.save(save)
+    return found
