@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from simkit._guard import refuse
 from simkit._guard.raw import Open, SimulatedFile, register
 from simkit._guard.state import Active, here, off
+from simkit._kernel.owner import OWNER
 
 if TYPE_CHECKING:
     from simkit.process import Process
@@ -325,8 +326,9 @@ def _by_descriptor(real: Callable[..., Any], simulated: Callable[..., Any]) -> C
     def stand_in(fd: Any, *args: Any, **kwargs: Any) -> Any:
         guard = here()
         number = fd if guard is None or isinstance(fd, int) else fd.fileno()
-        entry = None if guard is None else guard.files.get(number)
-        process = _asking(guard) if entry is not None else None
+        if guard is None or guard.busy or (entry := guard.files.get(number)) is None:
+            return real(fd, *args, **kwargs)
+        process = OWNER.get()
         return real(fd, *args, **kwargs) if process is None else simulated(guard, process, entry, *args, **kwargs)
 
     return stand_in

@@ -183,11 +183,20 @@ def is_reading() -> bool:
 
 def _reads_the_program(frame: types.FrameType | None) -> bool:
     """Whether it happens during an import or the like; an import around the whole simulation does not count."""
-    while frame is not None and not frame.f_code.co_filename.startswith(_KERNEL):
-        if any(reader in frame.f_code.co_filename for reader in _READERS):
-            return True
+    while frame is not None:
+        role = _role(frame.f_code.co_filename)
+        if role is not None:
+            return role == "reader"
         frame = frame.f_back
     return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _role(filename: str) -> str | None:
+    """Whether code of this file reads the program, or is the loop that runs it."""
+    if filename.startswith(_KERNEL):
+        return "kernel"
+    return "reader" if any(reader in filename for reader in _READERS) else None
 
 
 def _culprit(frame: types.FrameType | None) -> str:
