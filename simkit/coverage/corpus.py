@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
+from simkit.coverage.due import Due, due
+from simkit.coverage.edges import stem_of
 from simkit.coverage.entry import DamagedError, Entry, Place, entry_of
 from simkit.strategy import Segment
 from simkit.tape import Asked, Site
@@ -48,6 +50,9 @@ class Corpus:
         self.hits: dict[str, int] = {}
         #: Places that an entry was the first to be asked at, by its id: (place, from which occurrence on).
         self.fresh: dict[str, tuple[tuple[Place, int], ...]] = {}
+        #: What is to be tried one by one with an entry, by its id; the last is next.
+        self.due: dict[str, list[Due]] = {}
+        self._stems: dict[str, int] = {}
         self._entries: dict[str, Entry] = {}
         self._owned: dict[str, list[str]] = {}
         self._chosen: dict[str, int] = {}
@@ -72,6 +77,7 @@ class Corpus:
         *,
         asked: Asked | None = None,
         taken: tuple[Segment, ...] = (),
+        moments: Mapping[str, int] | None = None,
     ) -> int:
         """Tell of a run, and return how many features it is the first to show; the tape is kept if there are any.
 
@@ -83,22 +89,33 @@ class Corpus:
             features: what the run showed, `Features.take()`.
             asked: what the run was asked, `Tape.asked()`: where a mutant may depart.
             taken: who took the steps, `Outcome.schedule`: where a mutant may switch.
+            moments: after how many steps each edge was first taken, `Features.moments`: where a mutant had better switch.
         """
         shown = sorted(features)
         new = [feature for feature in shown if feature not in self.hits]
         for feature in shown:
             self.hits[feature] = self.hits.get(feature, 0) + 1
-        entry = entry_of(departures, schedule, shown, asked=asked, taken=taken)
+        stems = dict.fromkeys(map(stem_of, shown))
+        frontier = max(((moments or {}).get(stem, 0) for stem in stems if stem not in self._stems), default=0)
+        for stem in stems:
+            self._stems[stem] = self._stems.get(stem, 0) + 1
+        entry = entry_of(departures, schedule, shown, asked=asked, taken=taken, frontier=frontier)
         larger = [old for old in self if entry.features >= old.features and entry.size < old.size]
         if new or larger:
             self._keep(entry, [*new, *itertools.chain.from_iterable(map(self._drop, larger))])
         self._stale += 1
         return len(new)
 
+    def adopt(self, entry: Entry) -> int:
+        """Offer an entry of another corpus."""
+        moments = dict.fromkeys(map(stem_of, entry.features), entry.frontier)
+        schedule, asked, taken = entry.schedule, entry.asked, entry.taken
+        return self.offer(entry.departures, schedule, entry.features, asked=asked, taken=taken, moments=moments)
+
     def energy(self, entry: Entry) -> int:
         """How likely the entry is to be drawn, beside others."""
         chosen = self._chosen[entry.id]
-        return 1 + sum(UNIT // (self.hits[feature] + chosen) for feature in self._owned[entry.id])
+        return 1 + sum(UNIT // (self._stems[stem_of(feature)] + chosen) for feature in self._owned[entry.id])
 
     def pick(self, random: Random) -> Entry:
         """Draw an entry by energy; IndexError when there is none."""
@@ -107,9 +124,11 @@ class Corpus:
             self._sums = list(itertools.accumulate(map(self.energy, entries)))
             self._stale = 0
         drawn = random.randrange(self._sums[-1]) if self._sums else 0
-        entry = entries[bisect.bisect_right(self._sums, drawn)]
+        return entries[bisect.bisect_right(self._sums, drawn)]
+
+    def chose(self, entry: Entry) -> None:
+        """Note that an entry was changed; it is a little less likely to be next."""
         self._chosen[entry.id] += 1
-        return entry
 
     def untried(self, tape: bytes) -> bool:
         """Whether no mutant with this digest was made before; from now on one was."""
@@ -123,10 +142,7 @@ class Corpus:
     def merge(self, other: Corpus) -> int:
         """Offer every entry of another corpus, and return how many features were new; hits add up."""
         mine = dict(self.hits)
-        found = sum(
-            self.offer(entry.departures, entry.schedule, entry.features, asked=entry.asked, taken=entry.taken)
-            for entry in other
-        )
+        found = sum(map(self.adopt, other))
         for feature, times in other.hits.items():
             self.hits[feature] = mine.get(feature, 0) + times
         return found
@@ -142,7 +158,7 @@ class Corpus:
         corpus = cls(entries_max=entries_max)
         entries = [entry for path in sorted(folder.glob("*.json")) for entry in _loaded(path)]
         for entry in sorted(entries, key=_size):
-            corpus.offer(entry.departures, entry.schedule, entry.features, asked=entry.asked, taken=entry.taken)
+            corpus.adopt(entry)
         return corpus
 
     def save(self, folder: Path) -> None:
@@ -166,7 +182,8 @@ class Corpus:
         self._unsaved[entry.id] = None
         self._owned[entry.id] = owned
         self._chosen[entry.id] = 0
-        self.fresh[entry.id] = self._asked_first(entry.asked)
+        fresh = self.fresh[entry.id] = self._asked_first(entry.asked)
+        self.due[entry.id] = due(entry, fresh)
         while len(self._entries) > self.entries_max:
             self._drop(min(self, key=self._worth))
         self._stale = _REFRESH
@@ -176,7 +193,7 @@ class Corpus:
 
     def _drop(self, entry: Entry) -> list[str]:
         """Let an entry go, and return the features that it owned."""
-        del self._entries[entry.id], self._chosen[entry.id], self.fresh[entry.id]
+        del self._entries[entry.id], self._chosen[entry.id], self.fresh[entry.id], self.due[entry.id]
         self._gone[entry.id] = None
         self._unsaved.pop(entry.id, None)
         self._stale = _REFRESH

@@ -73,7 +73,7 @@ def guided(
         limits, kernel, guard: as for `run`.
         target: what the case calls the program; default: its qualified name.
     """
-    known: list[Mutant] = [(dict(entry.departures), entry.schedule) for entry in corpus or ()]
+    known: list[Mutant] = [entry.tape for entry in corpus or ()]
     search = _Search(seed, corpus=Corpus() if corpus is None else corpus, feedback=feedback)
     failure: Case | None = None
     error: BaseException | None = None
@@ -82,7 +82,7 @@ def guided(
             given = known[search.runs] if search.runs < len(known) else None
             tape, strategy = search.next(given)
             outcome = run(program, tape=tape, strategy=strategy, limits=limits, kernel=kernel, guard=guard)
-            search.learn(outcome, tape, strategy, features.take())
+            search.learn(outcome, tape, strategy, features)
             error = failing(outcome) if outcome.bound is None else None
             if error is not None:
                 failure = _case(outcome, error, tape, seed, target or _name(program))
@@ -116,7 +116,7 @@ class _Search:
         departures, schedule = given or mutate(self.corpus, self._random, {})
         return Tape.from_departures(departures, entropy=self._seed), LooseSchedule(schedule)
 
-    def learn(self, outcome: Outcome[Any], tape: Tape, strategy: Strategy, features: frozenset[str]) -> None:
+    def learn(self, outcome: Outcome[Any], tape: Tape, strategy: Strategy, features: Features) -> None:
         """Count a run, and keep its tape if it showed something new; without feedback only the first one is."""
         self._steps += outcome.steps
         self._inconclusive += outcome.bound is not None
@@ -124,7 +124,14 @@ class _Search:
         if len(self.corpus) and not self._feedback:
             return
         plan = strategy.plan() if isinstance(strategy, LooseSchedule) else outcome.schedule
-        new = self.corpus.offer(outcome.departures, plan, features, asked=tape.asked(), taken=outcome.schedule)
+        new = self.corpus.offer(
+            outcome.departures,
+            plan,
+            features.take(),
+            asked=tape.asked(),
+            taken=outcome.schedule,
+            moments=features.moments,
+        )
         if new:
             self.curve.append((self.runs, len(self.corpus.hits)))
 

@@ -9,7 +9,7 @@ Unlike there, edges have names instead of places in a table, so that no two are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from simkit.coverage.scope import Scope
@@ -27,13 +27,15 @@ class Edges(Protocol):
 
     #: Why it sees none; empty when it does.
     blind: str
+    #: When each edge of the last run was first taken, without how often: what `begin` was given said so.
+    moments: Mapping[str, int]
 
     def install(self) -> None:
         """Be ready to see runs."""
         ...
 
-    def begin(self) -> None:
-        """See from here on."""
+    def begin(self, moment: Callable[[], int]) -> None:
+        """See from here on; `moment` says how far the run is."""
         ...
 
     def end(self) -> list[str]:
@@ -58,7 +60,17 @@ def edges_of(scope: Scope) -> Edges:
 
 def told(counts: Iterable[tuple[str, int]]) -> list[str]:
     """Edges and how often each was taken, as features."""
-    return sorted(f"edge {name} x{step(times)}" for name, times in counts)
+    return sorted(f"{edge(name)} x{step(times)}" for name, times in counts)
+
+
+def edge(name: str) -> str:
+    """An edge, however often it is taken."""
+    return f"edge {name}"
+
+
+def stem_of(feature: str) -> str:
+    """A feature without how often: an edge is rare when few runs take it, not when few take it just so many times."""
+    return feature.rpartition(" x")[0] if feature.startswith("edge ") else feature
 
 
 def step(times: int) -> int:

@@ -46,6 +46,8 @@ class Entry:
     asked: Asked = attrs.field(factory=dict, repr=False)
     #: Who took the steps of its run, the first `TAKEN_MAX` segments: where a mutant may switch.
     taken: tuple[Segment, ...] = attrs.field(default=(), repr=False)
+    #: How many of its steps had been taken when it first did something that no run had done before.
+    frontier: int = attrs.field(default=0, repr=False)
     id: str = attrs.field(init=False)
 
     @id.default
@@ -65,6 +67,11 @@ class Entry:
             self.id,
         )
 
+    @property
+    def tape(self) -> tuple[dict[Site, int], tuple[Segment, ...]]:
+        """What is run."""
+        return dict(self.departures), self.schedule
+
     def save(self, folder: Path) -> Path:
         """Write `folder/<id>.json`, whole or not at all."""
         path = folder / f"{self.id}.json"
@@ -76,6 +83,7 @@ class Entry:
             "features": sorted(self.features),
             "asked": [[*place, *found] for place, found in sorted(self.asked.items())],
             "taken": self.taken,
+            "frontier": self.frontier,
         }
         try:
             draft.write_text(json.dumps(data, ensure_ascii=True) + "\n", encoding="utf-8")
@@ -99,6 +107,7 @@ class Entry:
                     (_text(label), _text(key)): (_whole(times), _whole(n)) for label, key, times, n in data["asked"]
                 },
                 taken=_pairs(data["taken"]),
+                frontier=_whole(data["frontier"]),
             )
         except (KeyError, TypeError, ValueError, SimkitError) as error:
             raise DamagedError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
@@ -114,6 +123,7 @@ def entry_of(
     *,
     asked: Asked | None = None,
     taken: Sequence[Segment] = (),
+    frontier: int = 0,
 ) -> Entry:
     """An entry, with its parts in order."""
     return Entry(
@@ -122,6 +132,7 @@ def entry_of(
         frozenset(features),
         dict(sorted((asked or {}).items())),
         tuple(taken[:TAKEN_MAX]),
+        frontier,
     )
 
 

@@ -7,13 +7,13 @@ after a client's, is new even where no line of code is. Kinds and names count, n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from simkit.coverage.shapes import folded
 
 if TYPE_CHECKING:
-    from simkit.trace import Told, Trace
+    from simkit.trace import Entry, Told, Trace
     from simkit.world import Outcome
 
 #: Where an event says what happened, if not by its kind alone.
@@ -46,6 +46,16 @@ def pairs(trace: Trace) -> Iterator[str]:
     named = ((names.get(one, "?"), names.get(next_one, "?")) for one, next_one in switches if one != next_one)
     for one, next_one in dict.fromkeys(named):
         yield f"switch {one} > {next_one}"
+
+
+def steps_at(trace: Trace, moments: Mapping[str, int]) -> dict[str, int]:
+    """How many steps had been taken when the trace had so many entries, for each of `moments`."""
+    counts = list(itertools.accumulate((_is_step(entry) for entry in trace.entries()), initial=0))
+    return {name: counts[moment] for name, moment in moments.items()}
+
+
+def _is_step(entry: Entry) -> bool:
+    return type(entry) is int and entry >= 0
 
 
 def _kind(told: Told) -> str:

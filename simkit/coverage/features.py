@@ -10,11 +10,11 @@ import contextlib
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from simkit.coverage.edges import Edges, EdgesSkippedWarning, edges_of
-from simkit.coverage.events import of_outcome
+from simkit.coverage.events import of_outcome, steps_at
 from simkit.coverage.scope import Scope
 from simkit.coverage.shapes import shapes
 from simkit.watching import watched
@@ -48,6 +48,8 @@ class Features:
         self.runs_with_edges = 0
         #: What the last run showed.
         self.seen: frozenset[str] = frozenset()
+        #: How many steps the last run had taken when it first took each edge, without how often.
+        self.moments: Mapping[str, int] = {}
         self._scope = Scope.below(prefixes)
         self._wanted = edges
         self._edges: Edges | None = None
@@ -97,12 +99,13 @@ class Features:
 
     # ---- as a watcher
 
-    def begins(self, _world: World) -> None:
+    def begins(self, world: World) -> None:
         self._found = {}
+        self.moments = {}
         self._now = self._edges is not None and self.runs % self.every == 0
         self.runs += 1
         if self._now and self._edges is not None:
-            self._edges.begin()
+            self._edges.begin(world.trace.__len__)
             self._warn()
             self._now = not self._edges.blind
 
@@ -115,6 +118,7 @@ class Features:
     def ends(self, world: World, outcome: Outcome[Any]) -> None:
         if self._now and self._edges is not None:
             self._note(self._edges.end())
+            self.moments = steps_at(world.trace, self._edges.moments)
             self.runs_with_edges += 1
         for host in world.hosts.values():
             self._note(shapes(host, "end"))

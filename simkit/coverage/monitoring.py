@@ -8,10 +8,11 @@ that foreign code costs nothing from its second call on. Handled exceptions can 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
-from simkit.coverage.edges import told
+from simkit.coverage.edges import edge, told
 from simkit.coverage.scope import Scope
 
 _NAME = "simkit coverage"
@@ -22,8 +23,8 @@ _NO_LINE = 0
 _CODES_MAX = 100_000
 #: Code object, instruction, destination.
 _Edge = tuple[int, int, int]
-#: Stands for the instruction that a code object is entered from.
-_ENTERED = -1
+#: Stands for the instruction that a code object is entered from; and, minus the line that raised, one that raises.
+_ENTERED, _RAISED = -1, -2
 
 
 class MonitoredEdges:
@@ -37,8 +38,10 @@ class MonitoredEdges:
         self._branches = 0
         self._codes: dict[int, tuple[CodeType, str]] = {}  # kept, so that an id stays one code's
         self._names: dict[_Edge, str] = {}
+        self.moments: Mapping[str, int] = {}
         self._counts: dict[_Edge, int] = {}
-        self._handled: dict[tuple[int, int, int], int] = {}  # code object, line that raised, instruction
+        self._first: dict[_Edge, int] = {}
+        self._moment: Callable[[], int] = int
 
     def install(self) -> None:
         monitoring = self._monitoring
@@ -53,15 +56,13 @@ class MonitoredEdges:
         monitoring.restart_events()  # what an earlier user of the id has disabled counts as new
         monitoring.set_events(self._tool, monitoring.events.PY_START | monitoring.events.EXCEPTION_HANDLED)
 
-    def begin(self) -> None:
-        self._counts, self._handled = {}, {}
+    def begin(self, moment: Callable[[], int]) -> None:
+        self._counts, self._first, self._moment = {}, {}, moment
 
     def end(self) -> list[str]:
         counts, self._counts = self._counts, {}
-        handled, self._handled = self._handled, {}
-        named = [(self._name(edge), times) for edge, times in counts.items()]
-        named += [(self._handler_name(*handler), times) for handler, times in handled.items()]
-        return told(named)
+        self.moments = {edge(self._name(taken)): moment for taken, moment in self._first.items()}
+        return told((self._name(taken), times) for taken, times in counts.items())
 
     def remove(self) -> None:
         if self._tool is None:
@@ -96,38 +97,39 @@ class MonitoredEdges:
                 return self._monitoring.DISABLE
             self._codes[id(code)] = code, name
             self._monitoring.set_local_events(self._tool, code, self._branches)
-        edge = id(code), _ENTERED, instruction
-        self._counts[edge] = self._counts.get(edge, 0) + 1
+        self._count((id(code), _ENTERED, instruction))
         return None
 
     def _branched(self, code: CodeType, instruction: int, destination: int) -> None:
-        edge = id(code), instruction, destination
-        self._counts[edge] = self._counts.get(edge, 0) + 1
+        self._count((id(code), instruction, destination))
 
     def _caught(self, code: CodeType, instruction: int, error: BaseException) -> None:
         if id(code) in self._codes:
             raised = error.__traceback__
-            handler = id(code), _NO_LINE if raised is None else raised.tb_lineno, instruction
-            self._handled[handler] = self._handled.get(handler, 0) + 1
+            self._count((id(code), _RAISED - (_NO_LINE if raised is None else raised.tb_lineno), instruction))
+
+    def _count(self, taken: _Edge) -> None:
+        times = self._counts.get(taken, 0)
+        self._counts[taken] = times + 1
+        if not times:
+            self._first[taken] = self._moment()
 
     # ---- names
 
-    def _name(self, edge: _Edge) -> str:
-        name = self._names.get(edge)
+    def _name(self, taken: _Edge) -> str:
+        name = self._names.get(taken)
         if name is None:
-            number, instruction, destination = edge
-            code, file = self._codes[number]
-            if instruction == _ENTERED:
-                name = f"{file}:enter>{code.co_firstlineno} {code.co_qualname}"
-            else:
-                name = f"{file}:{_place(code, instruction)}>{_place(code, destination)}"
-            self._names[edge] = name
+            name = self._names[taken] = self._worded(*taken)
         return name
 
-    def _handler_name(self, number: int, line: int, instruction: int) -> str:
+    def _worded(self, number: int, instruction: int, destination: int) -> str:
         code, file = self._codes[number]
-        lines = (line for start, _, line in code.co_lines() if start >= instruction and line is not None)
-        return f"{file}:{line} raises>{next(lines, _NO_LINE)}"
+        if instruction == _ENTERED:
+            return f"{file}:enter>{code.co_firstlineno} {code.co_qualname}"
+        if instruction <= _RAISED:
+            lines = (line for start, _, line in code.co_lines() if start >= destination and line is not None)
+            return f"{file}:{_RAISED - instruction} raises>{next(lines, _NO_LINE)}"
+        return f"{file}:{_place(code, instruction)}>{_place(code, destination)}"
 
 
 def _place(code: CodeType, instruction: int) -> str:

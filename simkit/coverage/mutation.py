@@ -20,6 +20,8 @@ from simkit.tape import Asked, Site
 #: What a mutant is.
 Mutant = tuple[dict[Site, int], tuple[Segment, ...]]
 _STACKED_MAX = 6
+#: All but one mutant in so many of an entry are those that are due, and differ from it in nothing else.
+_EAGER = 4
 _ATTEMPTS = 16
 
 
@@ -35,22 +37,27 @@ def mutate(corpus: Corpus, random: Random, sites: Asked) -> Mutant:
     """
     mutant: Mutant = {}, ()
     for _ in range(_ATTEMPTS if len(corpus) else 0):
-        mutant = _mutant(corpus, random, sites)
+        entry = corpus.pick(random)
+        mutant = _mutant(corpus, entry, random, sites)
         if corpus.untried(_digest(mutant)):
+            corpus.chose(entry)
             break
     return mutant
 
 
-def _mutant(corpus: Corpus, random: Random, sites: Asked) -> Mutant:
-    entry = corpus.pick(random)
+def _mutant(corpus: Corpus, entry: Entry, random: Random, sites: Asked) -> Mutant:
+    departures, schedule = entry.tape
+    if corpus.due[entry.id] and random.randrange(_EAGER):
+        due = corpus.due[entry.id].pop()
+        return dict(sorted({**departures, **due.departures}.items())), due.schedule or schedule
     ground = Ground(entry.asked or sites, corpus.fresh[entry.id])
-    departures, schedule = dict(entry.departures), entry.schedule
     times = 1
     while times < _STACKED_MAX and random.randrange(3) == 0:
         times += 1
     for _ in range(times):
         if _wants_schedule(entry, ground, random):
-            schedule = schedules.change(schedule, entry.taken, _donor(corpus, random, schedules.SPLICES), random)
+            run = schedules.Run(entry.taken, entry.frontier)
+            schedule = schedules.change(schedule, run, _donor(corpus, random, schedules.SPLICES), random)
         else:
             departures = tapes.change(departures, ground, _donor_tape(corpus, random), random)
     return dict(sorted(departures.items())), schedule

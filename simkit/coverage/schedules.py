@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import attrs
+
 from simkit.shrinking.search import merged
 from simkit.strategy import Segment
 
@@ -18,44 +20,92 @@ SPLICES = 6
 _TO_BLOCK = 1 << 30
 _SEGMENTS_MAX = 4000
 
-_Change = Callable[[Plan, Plan, Random], Plan]
+#: So many steps after a frontier are worth a switch, and so many tasks are worth switching to.
+_NEAR = 3
+_TASKS_MAX = 10
+#: The number of trio's first task, which only waits for the others.
+_INIT = 0
 
 
-def change(plan: Plan, taken: Plan, donor: Plan, random: Random) -> Plan:
-    """Change one thing about `plan`, of which `taken` is all that was run; a `donor` lends its end."""
+@attrs.frozen
+class Run:
+    """What a schedule gave."""
+
+    taken: Plan
+    #: After so many steps it did something new; 0 if nobody knows.
+    frontier: int = 0
+
+
+_Change = Callable[[Plan, Run, Random], Plan]
+
+
+def change(plan: Plan, run: Run, donor: Plan, random: Random) -> Plan:
+    """Change one thing about `plan`, of which `run` came; a `donor` lends its end."""
     if donor:
-        changed = splice(plan or taken, donor, random)
+        changed = splice(plan or run.taken, donor, random)
     else:
-        changes = _CHANGES if plan else (preempt,)
-        changed = changes[random.randrange(len(changes))](plan, taken, random)
+        changes = _CHANGES if plan else (preempt, extend)
+        changed = changes[random.randrange(len(changes))](plan, run, random)
         if changed == plan:
-            changed = preempt(plan, taken, random)
+            changed = preempt(plan, run, random)
     return merged(changed)[:_SEGMENTS_MAX]
 
 
-def preempt(plan: Plan, taken: Plan, random: Random) -> Plan:
+def preempt(plan: Plan, run: Run, random: Random) -> Plan:
     """Somewhere in a task's steps another task goes on first; what comes after stays, or is left to the default."""
-    whole = taken or plan
-    tasks = sorted({task for task, _ in whole})
-    if len(tasks) < 2:
-        return plan
+    whole = run.taken or plan
     at = random.randrange(len(whole))
-    task, steps = whole[at]
-    before = 1 + random.randrange(steps)
-    others = [other for other in tasks if other != task]
-    other = others[random.randrange(len(others))]
-    inserted = other, _TO_BLOCK if random.randrange(3) == 0 else 1 + random.randrange(4)
-    rest: Plan = ((task, steps - before), *whole[at + 1 :]) if random.randrange(2) else ()
-    return (*whole[:at], (task, before), inserted, *rest)
+    before = 1 + random.randrange(whole[at][1])
+    rest: Plan = ((whole[at][0], whole[at][1] - before), *whole[at + 1 :]) if random.randrange(2) else ()
+    return _switched((*whole[:at], (whole[at][0], before)), whole, random) + rest
 
 
-def undo(plan: Plan, _taken: Plan, random: Random) -> Plan:
+def extend(plan: Plan, run: Run, random: Random) -> Plan:
+    """One switch soon after what is new about the entry began, or else soon after the last one of the plan."""
+    whole = run.taken or plan
+    steps = run.frontier or sum(count for _, count in plan)
+    while random.randrange(2):
+        steps += 1
+    return _switched(cut(whole, steps), whole, random)
+
+
+def each(taken: Plan, frontier: int) -> list[Plan]:
+    """Every switch soon after a step to a task that went on later, for one step or until it cannot go on."""
+    later = taken[len(cut(taken, frontier)) :]
+    tasks = list(dict.fromkeys(task for task, _ in later if task != _INIT))[:_TASKS_MAX]
+    begun = [cut(taken, frontier + further) for further in range(_NEAR)]
+    plans = [(*plan, (task, steps)) for plan in begun for task in tasks for steps in (1, _TO_BLOCK)]
+    return [plan for plan in plans if len(plan) > 1 and plan[-2][0] != plan[-1][0]]
+
+
+def _switched(plan: Plan, whole: Plan, random: Random) -> Plan:
+    """Then another one of the tasks goes on, for a few steps or until it cannot."""
+    last = plan[-1][0] if plan else -1
+    others = sorted({task for task, _ in whole} - {last})
+    if not others:
+        return plan
+    count = _TO_BLOCK if random.randrange(3) == 0 else 1 + random.randrange(2 << random.randrange(3))
+    return (*plan, (others[random.randrange(len(others))], count))
+
+
+def cut(plan: Plan, steps: int) -> Plan:
+    """The beginning of a plan, so many steps long at most."""
+    found: list[Segment] = []
+    for task, count in plan:
+        if steps <= 0:
+            break
+        found.append((task, min(count, steps)))
+        steps -= count
+    return tuple(found)
+
+
+def undo(plan: Plan, _run: Run, random: Random) -> Plan:
     """A segment less."""
     at = random.randrange(len(plan))
     return (*plan[:at], *plan[at + 1 :])
 
 
-def shift(plan: Plan, _taken: Plan, random: Random) -> Plan:
+def shift(plan: Plan, _run: Run, random: Random) -> Plan:
     """A switch sooner or later."""
     at = random.randrange(len(plan))
     task, steps = plan[at]
@@ -63,15 +113,15 @@ def shift(plan: Plan, _taken: Plan, random: Random) -> Plan:
     return (*plan[:at], (task, max(1, min(shifted, _TO_BLOCK))), *plan[at + 1 :])
 
 
-def exchange(plan: Plan, _taken: Plan, random: Random) -> Plan:
+def exchange(plan: Plan, _run: Run, random: Random) -> Plan:
     """Two neighbours in the other order."""
     at = random.randrange(max(1, len(plan) - 1))
     return (*plan[:at], *reversed(plan[at : at + 2]), *plan[at + 2 :])
 
 
-def reassign(plan: Plan, taken: Plan, random: Random) -> Plan:
+def reassign(plan: Plan, run: Run, random: Random) -> Plan:
     """Another task takes the steps of a segment."""
-    tasks = sorted({task for task, _ in (*taken, *plan)})
+    tasks = sorted({task for task, _ in (*run.taken, *plan)})
     at = random.randrange(len(plan))
     return (*plan[:at], (tasks[random.randrange(len(tasks))], plan[at][1]), *plan[at + 1 :])
 
@@ -89,4 +139,4 @@ def splice(plan: Plan, donor: Plan, random: Random) -> Plan:
     return plan[:cut]
 
 
-_CHANGES: tuple[_Change, ...] = (preempt, preempt, undo, shift, shift, exchange, reassign)
+_CHANGES: tuple[_Change, ...] = (preempt, extend, extend, undo, shift, shift, exchange, reassign)

@@ -42,17 +42,36 @@ def change(departures: Departures, ground: Ground, donor: Mapping[Site, int], ra
 
 
 def add(departures: Departures, ground: Ground, random: Random) -> Departures:
-    """Depart at one more place: at every other time where none of the other tapes could, for want of being asked."""
-    places = list(ground.asked)
-    if not places:
-        return departures
+    """Depart at one more place: every other time where no other tape could, for want of being asked."""
     if ground.fresh and random.randrange(2):
-        place, first = ground.fresh[random.randrange(len(ground.fresh))]
-    else:
-        place, first = places[random.randrange(len(places))], 0
+        return add_fresh(departures, ground, random)
+    places = list(ground.asked)
+    return _departed(departures, ground, places[random.randrange(len(places))], 0, random) if places else departures
+
+
+def add_fresh(departures: Departures, ground: Ground, random: Random) -> Departures:
+    """Depart at one of the places that this tape was the first to be asked at."""
+    place, first = ground.fresh[random.randrange(len(ground.fresh))]
+    return _departed(departures, ground, place, first, random)
+
+
+def _departed(departures: Departures, ground: Ground, place: Place, first: int, random: Random) -> Departures:
     times, n = ground.asked[place]
-    site = *place, first + random.randrange(max(1, times - first))
-    return {**departures, site: value(n, random)}
+    return {**departures, (*place, first + random.randrange(times - first)): value(n, random)}
+
+
+def each(ground: Ground, most: int, random: Random) -> list[tuple[Site, int]]:
+    """Every departure at a fresh place; when there are more than `most`, as many drawn ones."""
+    ways = sum((ground.asked[place][0] - first) * (ground.asked[place][1] - 1) for place, first in ground.fresh)
+    if ways > most:
+        drawn = (next(iter(add_fresh({}, ground, random).items())) for _ in range(most))
+        return list(dict.fromkeys(drawn))
+    return [
+        ((*place, at), value)
+        for place, first in ground.fresh
+        for at in range(first, ground.asked[place][0])
+        for value in range(1, ground.asked[place][1])
+    ]
 
 
 def sprinkle(departures: Departures, ground: Ground, random: Random) -> Departures:

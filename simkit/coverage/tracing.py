@@ -7,11 +7,15 @@ Functions in threads of `trio.to_thread` are not seen: the trace function is tha
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from simkit.coverage.edges import told
+from simkit.coverage.edges import edge, told
 from simkit.coverage.scope import Scope
+
+#: File, line from which, line to which; line 0 stands for where a frame came from.
+_Edge = tuple[str, int, int]
 
 
 class TracedEdges:
@@ -21,14 +25,17 @@ class TracedEdges:
         self.blind = ""
         self._scope = scope
         self._names: dict[str, str | None] = {}
-        self._counts: dict[tuple[str, int, int], int] = {}
+        self.moments: Mapping[str, int] = {}
+        self._counts: dict[_Edge, int] = {}
+        self._first: dict[_Edge, int] = {}
+        self._moment: Callable[[], int] = int
         self._tracer = self._called  # one object, so that it is known again
 
     def install(self) -> None:
         """Nothing to do until a run begins."""
 
-    def begin(self) -> None:
-        self._counts = {}
+    def begin(self, moment: Callable[[], int]) -> None:
+        self._counts, self._first, self._moment = {}, {}, moment
         other = sys.gettrace()
         self.blind = "" if other is None else f"{type(other).__module__}.{type(other).__qualname__} traces this thread"
         if other is None:
@@ -38,7 +45,8 @@ class TracedEdges:
         if sys.gettrace() is self._tracer:
             sys.settrace(None)
         counts, self._counts = self._counts, {}
-        return told((f"{name}:{start or 'enter'}>{end}", times) for (name, start, end), times in counts.items())
+        self.moments = {edge(_name(taken)): moment for taken, moment in self._first.items()}
+        return told((_name(taken), times) for taken, times in counts.items())
 
     def remove(self) -> None:
         self.end()
@@ -56,17 +64,25 @@ class TracedEdges:
         return frame.f_trace or self._follow(frame, name)
 
     def _follow(self, frame: FrameType, name: str) -> Any:
-        """A trace function for one frame; line 0 stands for where it came from."""
+        """A trace function for one frame."""
         frame.f_trace_lines = True
-        counts = self._counts
+        counts, first, moment = self._counts, self._first, self._moment
         last = 0
 
         def follow(frame: FrameType, event: str, _arg: Any) -> Any:
             nonlocal last
             if event == "line":
-                edge = name, last, frame.f_lineno
+                taken = name, last, frame.f_lineno
                 last = frame.f_lineno
-                counts[edge] = counts.get(edge, 0) + 1
+                times = counts.get(taken, 0)
+                counts[taken] = times + 1
+                if not times:
+                    first[taken] = moment()
             return follow
 
         return follow
+
+
+def _name(taken: _Edge) -> str:
+    name, start, end = taken
+    return f"{name}:{start or 'enter'}>{end}"
