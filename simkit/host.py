@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit._storage.device import NO_BOUNDARY
 from simkit.clock import HostClock
-from simkit.process import Process
+from simkit.process import ExitStatus, Process
 from simkit.watching import watchers
 
 if TYPE_CHECKING:
@@ -79,6 +79,29 @@ class Host:
         self.world.trace.record("start", process.label)
         self.world.kernel.spawn_system(process.live, (fn, args), process.label, process)
         return process
+
+    async def supervise(
+        self,
+        fn: Callable[..., Awaitable[Any]],
+        *args: Any,
+        name: str = "main",
+        after_ns: int = 1_000_000_000,
+        restarts: int | None = None,
+    ) -> ExitStatus:
+        """Run `fn(*args)` in a process, and again whenever that was killed or failed, as a service manager does.
+
+        Args:
+            after_ns: how long it takes until the next start.
+            restarts: at most so many; None for no bound.
+
+        Returns: how the last process ended, by itself unless there were too many. Call it on the outside.
+        """
+        while True:
+            status = await self.start(fn, *args, name=name).wait()
+            if status.kind == "exited" or restarts == 0:
+                return status
+            restarts = None if restarts is None else restarts - 1
+            await self.world.sleep_ns(after_ns)
 
     def power_loss(self, mode: CrashMode | CrashState = "sample", *, silent: bool = False) -> None:
         """Kill every process, and lose what was not durable.

@@ -139,7 +139,8 @@ class Device:
         """Whether a power loss may leave anything else than what is visible now."""
         if self._names.pending or self._injector.fired:
             return True
-        return any(node.pending for node in self._names.visible.values() if isinstance(node, Inode))
+        inodes = (node for node in self._names.visible.values() if isinstance(node, Inode))
+        return any(len(node.log) > node.synced or not node.sound for node in inodes)
 
     def used_bytes(self) -> int:
         """Sum of the visible file sizes."""
