@@ -10,8 +10,11 @@ there is the same as on a tape that is not open. An explorer lists these places 
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -80,7 +83,7 @@ class Stream:
         self._sizes: dict[str, int] = {}
         self._base = hashlib.blake2b(digest_size=8, key=tape.entropy.to_bytes(32, "big"), person=b"simkit-tape")
         self._base.update(_framed(label))
-        self._begun: dict[tuple[bytes, str], hashlib.blake2b] = {}
+        self._choices: dict[str, Callable[[], hashlib.blake2b]] = {}
         #: Whether its tape is open, see `fault`.
         self.open = tape.open
 
@@ -98,8 +101,13 @@ class Stream:
             given = tape.told((self.label, site_key, occurrence), range(1, n))
             if given or tape.replays:
                 return given
-        drawn = self._draw(b"choice", site_key, occurrence)
-        value = drawn % n if weights is None else _weighted(drawn, weights)
+        begin = self._choices.get(site_key)  # as `_draw`, at hand for what is asked most
+        if begin is None:
+            begin = self._choices[site_key] = self._beginning(b"choice", site_key).copy
+        digest = begin()
+        digest.update(b"%d" % occurrence)
+        drawn = int.from_bytes(digest.digest(), "big")
+        value = drawn % n if weights is None else bisect_right(_bounds(weights), drawn)
         if value:
             tape.record((self.label, site_key, occurrence), value)
         return value
@@ -132,7 +140,7 @@ class Stream:
         if num <= 0:
             return 0
         weights = ((den - num) * len(values), *(num for _ in values))
-        drawn = _weighted(self._draw(b"fault", key, occurrence), weights)
+        drawn = bisect_right(_bounds(weights), self._draw(b"fault", key, occurrence))
         if not drawn or not tape.mask.allows(self.label, key, values[drawn - 1]):
             return 0
         tape.record(site, values[drawn - 1])
@@ -158,13 +166,14 @@ class Stream:
         return {key: (self._seen[key], n) for key, n in self._sizes.items()}
 
     def _draw(self, use: bytes, site_key: str, occurrence: int) -> int:
-        begun = self._begun.get((use, site_key))
-        if begun is None:
-            begun = self._begun[use, site_key] = self._base.copy()
-            begun.update(use + _framed(site_key))
-        digest = begun.copy()
+        digest = self._beginning(use, site_key)
         digest.update(b"%d" % occurrence)
         return int.from_bytes(digest.digest(), "big")
+
+    def _beginning(self, use: bytes, site_key: str) -> hashlib.blake2b:
+        digest = self._base.copy()
+        digest.update(use + _framed(site_key))
+        return digest
 
 
 class Tape:
@@ -298,17 +307,13 @@ def _parsed(row: Sequence[Any]) -> tuple[Site, int]:
     )
 
 
-def _weighted(drawn: int, weights: tuple[int, ...]) -> int:
-    """Integer arithmetic only, so that every platform draws the same."""
+@functools.lru_cache(maxsize=1024)
+def _bounds(weights: tuple[int, ...]) -> tuple[int, ...]:
+    """From which drawn number on the value is 1, 2, …; integer arithmetic only, so that every platform draws the same."""
     total = sum(weights)
     if total <= 0 or min(weights) < 0:
         raise ValueError(f"weights must be 0 or more and not all 0: {weights}")
-    rest = drawn * total // _RANGE
-    for value, weight in enumerate(weights):
-        if rest < weight:
-            return value
-        rest -= weight
-    raise AssertionError(weights)
+    return tuple(-(-below * _RANGE // total) for below in itertools.accumulate(weights[:-1]))
 
 
 def _framed(text: str) -> bytes:
