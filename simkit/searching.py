@@ -167,8 +167,8 @@ class _Progress:
         self._steps += outcome.steps
         try:
             self._exploration.end(outcome)
-        except Exception as error:
-            raise self._fault("end of", error) from error
+        except Exception as raised:
+            raise self._fault("end of", raised) from raised
         if isinstance(error, RedundantError):
             self._redundant += 1
             return False

@@ -90,40 +90,46 @@ class Sampler:
         self.record = Record()
         self._waiting: dict[int, Waiting] = {}
         self._last = -1
-        known = self.knowledge.runs > 0
-        self._places = self.knowledge.counts is not None or self.knowledge.pairs is not None
-        self._fair_from = self.knowledge.length * _FAIR_FACTOR + _FAIR_SLACK if known or not self.needs_probe else 0
+        knowledge = self.knowledge
+        self._learns = knowledge.needs_more
+        self._fair_from = knowledge.length * _FAIR_FACTOR + _FAIR_SLACK if knowledge.runs or not self.needs_probe else 0
+        self._places = False
         self.start()
+        if self._learns and (knowledge.counts is not None or knowledge.pairs is not None):
+            self._places = True
         return self
 
     def end(self, outcome: Outcome[Any]) -> None:
         """Learn from the run."""
-        self.knowledge.learn(self.record)
+        if self._learns:
+            self.knowledge.learn(self.record)
+        else:
+            self.knowledge.runs += 1
 
     def pick(self, runnable: Sequence[TaskView], step: int) -> int:
         """Return who takes the next step, and keep what it was."""
-        self._meet(runnable)
+        waiting = self._waiting
+        fresh = [task for task in runnable if task.number not in waiting]
+        if fresh:
+            self._meet(fresh)
         if len(runnable) == 1:
             index = 0
         elif step >= self._fair_from:
             index = int(self.draw() * len(runnable))
         else:
             index = self.choose(runnable)
-        waiting = self.look(runnable[index])
-        del self._waiting[waiting.number]
-        self._last = waiting.number
-        self.record.step(waiting)
-        self.taken(waiting, runnable)
+        taken = waiting.pop(runnable[index].number)
+        self._last = taken.number
+        self.record.step(taken)
+        self.taken(taken, runnable)
         return index
 
     def look(self, task: TaskView) -> Waiting:
         """What a runnable task waits to do."""
-        waiting = self._waiting.get(task.number)
-        if waiting is None:
-            waiting = self._waiting[task.number] = self._looked(task)
-        return waiting
+        return self._waiting[task.number]
 
-    def _looked(self, task: TaskView) -> Waiting:
+    def looked(self, task: TaskView) -> Waiting:
+        """Look what a task waits to do, which has become runnable."""
         if task.peek is None:
             return Waiting(task.number, None, "", ())
         footprint = task.peek.pending()
@@ -132,15 +138,24 @@ class Sampler:
         site = task.peek.site()
         return Waiting(task.number, footprint, site, labels(footprint, site))
 
-    def _meet(self, runnable: Sequence[TaskView]) -> None:
-        """Take note of tasks not seen before; the last step made them (or resumed the process that they belong to)."""
+    def needs_places(self) -> None:
+        """Say, from `start`, that places in the program and what steps count for matter in this run."""
+        self._places = True
+
+    def _meet(self, fresh: Sequence[TaskView]) -> None:
+        """Look at those that have become runnable, and take note of tasks not seen before.
+
+        The last step made these (or resumed the process that they belong to).
+        """
         paths = self.record.paths
-        new = [task for task in runnable if task.number not in paths]
+        new = [task for task in fresh if task.number not in paths]
         if new:
             new.sort(key=_number)
             for task in new:
                 self.record.spawned(task.number, self._last)
             self.met(new, self._last)
+        for task in fresh:
+            self._waiting[task.number] = self.looked(task)
 
     def likely(self, weights: Sequence[int]) -> int:
         """Draw an index, each as likely as its weight; the weights must not all be 0."""

@@ -31,6 +31,9 @@ PLACE = "@"
 _PAIRS_MAX = 100_000
 _LABELS_MAX = 100_000
 _SETS_MAX = 50_000
+#: From so many first runs everything is learnt; then from one in so many, unless pairs are kept.
+_LEARN_FROM_ALL = 200
+_LEARN_FROM_ONE_IN = 16
 
 
 class Record:
@@ -168,7 +171,7 @@ class Knowledge:
         self.runs = 0
         #: Steps of an average run.
         self.length = 0
-        self._steps = 0
+        self._steps = self._learnt = 0
         self.counts: Counts | None = None
         self.pairs: Pairs | None = None
 
@@ -182,11 +185,17 @@ class Knowledge:
         if self.pairs is None:
             self.pairs = Pairs()
 
+    @property
+    def needs_more(self) -> bool:
+        """Whether the next run is one to learn from: averages need no more after some hundred runs, pairs need all."""
+        return self.runs < _LEARN_FROM_ALL or self.pairs is not None or self.runs % _LEARN_FROM_ONE_IN == 0
+
     def learn(self, record: Record) -> None:
         """Take in one run."""
         self.runs += 1
+        self._learnt += 1
         self._steps += len(record.steps)
-        self.length = self._steps // self.runs
+        self.length = self._steps // self._learnt
         if self.counts is not None:
             self.counts.add(record)
         if self.pairs is not None:

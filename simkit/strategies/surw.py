@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simkit.strategies.base import ROOT, Sampler, Waiting
-from simkit.strategies.knowledge import Knowledge, Path
+from simkit.strategies.knowledge import PLACE, Knowledge, Path
 from simkit.strategy import TaskView
 
 #: Weights are multiplied by this, so that averages below one count.
@@ -38,6 +38,9 @@ class SURW(Sampler):
     def start(self) -> None:
         """Select what matters in this run."""
         self._selected = self._select()
+        self._mattering: dict[int, bool] = {}
+        if self._selected is None or any(label.startswith(PLACE) for label in self._selected):
+            self.needs_places()
         self._left = self._expected()
         self._weights: dict[int, int] = {}
         self._priorities: dict[int, float] = {}
@@ -86,23 +89,33 @@ class SURW(Sampler):
         if self._intended == parent and parent in self._weights:
             self._intend([parent, *(task.number for task in tasks)])
 
+    def looked(self, task: TaskView) -> Waiting:
+        """Look, and see whether it matters."""
+        waiting = super().looked(task)
+        self._mattering[waiting.number] = waiting.number != ROOT and self._matters(waiting)
+        return waiting
+
     def choose(self, runnable: Sequence[TaskView]) -> int:
         """Return the first in priority of those that may go on; where none may, intend another of them."""
         if self._intended == _NOBODY:
             self._intend(list(self._weights))
-        free = [task.number for task in runnable if task.number == self._intended or not self._matters(self.look(task))]
-        if not free:
+        intended, mattering, priorities = self._intended, self._mattering, self._priorities
+        first, highest = -1, -1.0
+        for index, task in enumerate(runnable):
+            number = task.number
+            if (number == intended or not mattering[number]) and priorities[number] > highest:
+                first, highest = index, priorities[number]
+        if first < 0:
             self._intend([task.number for task in runnable], least=1)
             return next(index for index, task in enumerate(runnable) if task.number == self._intended)
-        number = max(free, key=self._priorities.__getitem__)
-        return next(index for index, task in enumerate(runnable) if task.number == number)
+        return first
 
     def taken(self, waiting: Waiting, runnable: Sequence[TaskView]) -> None:
         """Count the step, and when it mattered intend the next."""
         number = waiting.number
         if not self._steady:
             self._priorities[number] = self.draw()
-        if self._matters(waiting):
+        if self._mattering[number]:
             self._weights[number] = max(0, self._weights[number] - _SCALE)
             self._intended = _NOBODY
 
@@ -111,8 +124,9 @@ class SURW(Sampler):
         self._intended = numbers[self.likely(weights)] if sum(weights) > 0 else _NOBODY
 
     def _matters(self, waiting: Waiting) -> bool:
-        if waiting.number == ROOT:
-            return False
-        if self._selected is None:
+        selected = self._selected
+        if selected is None:
             return bool(waiting.labels)
-        return not self._selected.isdisjoint(waiting.labels)
+        if waiting.labels:
+            return not selected.isdisjoint(waiting.labels)
+        return any(effect.competes and effect.resource in selected for effect in waiting.declared)
