@@ -6,7 +6,7 @@ A schedule is a list of `(task number, steps)`: the task took so many steps in a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -104,15 +104,22 @@ class RandomWalk:
     """Every runnable task is equally likely, at every step."""
 
     def __init__(self, stream: Stream) -> None:
-        self._random = stream.random_source("walk").random
+        self._stream = stream
+        self._random: Callable[[], float] | None = None
+
+    def uniform(self) -> Callable[[], float]:
+        """Where the choices come from, for the kernel, which does without `index`; made at first use."""
+        if self._random is None:
+            self._random = self._stream.random_source("walk").random
+        return self._random
 
     def pick(self, runnable: Sequence[TaskView], step: int) -> int:
         """Return any index."""
-        return int(self._random() * len(runnable))
+        return int(self.uniform()() * len(runnable))
 
     def index(self, count: int, step: int) -> int:
         """As `pick`."""
-        return int(self._random() * count)
+        return int(self.uniform()() * count)
 
 
 class ReplayDivergedError(SimkitError):

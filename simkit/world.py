@@ -26,7 +26,7 @@ from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, Points
 from simkit.points import installed as points_installed
 from simkit.process import Process
-from simkit.strategy import Segment, Strategy, StrategyError, TaskView, segments
+from simkit.strategy import RandomWalk, Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
 from simkit.trace import Sink, Trace
 from simkit.watching import watchers
@@ -198,6 +198,7 @@ class _Choice:
         self.index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
         if self.index is not None and not type(strategy).__module__.startswith("simkit."):
             self.index = self._checked(self.index)  # the kernel takes what ours say as it is
+        self.uniform = strategy.uniform if type(strategy) is RandomWalk else None
         self.kernel: Kernel | None = None
         self._views = _Views(self)
 

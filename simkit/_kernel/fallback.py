@@ -42,7 +42,7 @@ class StepQueue(list[Task]):
         if self.steps >= kernel.steps_max:
             raise BoundMetError("steps")
         self.steps += 1
-        kernel.record(task._counter - kernel.base)
+        kernel.record(task._counter)
         return iter((task,))
 
     def _pick(self, runnable: int) -> int:

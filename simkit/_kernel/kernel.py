@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import sniffio
 import trio
@@ -17,13 +17,17 @@ from trio._core._parking_lot import GLOBAL_PARKING_LOT_BREAKER
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope, CancelStatus, Nursery, Task
 from trio._core._traps import WaitTaskRescheduled
 
+from simkit._kernel import shortcuts
 from simkit._kernel.deadlock import DeadlockError
 from simkit._kernel.grave import lay_to_rest
 from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.runner import VirtualClock, counter_of, make_runner
-from simkit._kernel.sleeper import serving
+from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import BoundMetError, Timer, Timers
 from simkit.effects import Footprint
+
+if TYPE_CHECKING:
+    from simkit._kernel.threads import SimThread
 
 
 class Choice(Protocol):
@@ -33,6 +37,9 @@ class Choice(Protocol):
     always: bool
     #: For strategies that only need to know how many are runnable: asked instead of `pick`, as (count, step).
     index: Callable[[int, int], int] | None
+    #: For strategies that give each runnable task the same chance: gives a source of numbers in [0, 1), used instead of
+    #: both, as `int(uniform() * count)`.
+    uniform: Callable[[], Callable[[], float]] | None
 
     def pick(self, runnable: list[Task], step: int) -> int:
         """Index into `runnable` of the task that takes step number `step` (from 0)."""
@@ -70,12 +77,15 @@ class Kernel:
         self.timers = Timers()
         self.clock = VirtualClock(self.timers)
         self.runner = make_runner(self, self.timers, self.clock)
-        self.base = 0
         self.over = False
         #: Killed tasks; never iterated.
         self.dead: set[Task] = set()
         #: Non-empty while `settle` has more to do than to sort.
         self.unsettled: list[object] = []
+        #: The bound that somebody found met from beside (see `watchdog`).
+        self._stopped: str | None = None
+        #: The simulated thread that runs instead of the kernel.
+        self.away: SimThread | None = None
         #: Called when the run is over, before anything that the tasks hold is freed.
         self.endings: list[Callable[[], object]] = []
         #: Called when a process that was paused goes on.
@@ -93,18 +103,20 @@ class Kernel:
         """Run `main(*args)` to its end under the loop `drive` and return or raise its outcome."""
         if trio.lowlevel.in_trio_run():
             raise RuntimeError("a simulation cannot be started inside a trio run")
+        shortcuts.take()
         runner = self.runner
         previous, sniffio.thread_local.name = sniffio.thread_local.name, "trio"
         runner.asyncgens.install_hooks(runner)
         GLOBAL_RUN_CONTEXT.runner = runner
+        shortcuts.run_begins()
         try:
-            with serving():
-                drive(self, main, args)
+            drive(self, main, args)
         finally:
             self._bury_everything()
             runner.entry_queue.done = True
             runner.asyncgens.close()
             GLOBAL_RUN_CONTEXT.__dict__.clear()
+            shortcuts.run_ends()
             sniffio.thread_local.name = previous
         assert runner.main_task_outcome is not None
         return runner.main_task_outcome.unwrap()
@@ -113,12 +125,6 @@ class Kernel:
         """Create the root task."""
         runner = self.runner
         runner.init_task = runner.spawn_impl(runner.init, (main, args), None, "<init>", system_task=True)
-
-    def spawned(self, task: Task) -> None:
-        """Note a new task; numbers count from the root task's."""
-        if not self.names:
-            self.base = task._counter
-        self.names[task._counter - self.base] = task.name
 
     def spawn_system(self, fn: Callable[..., Any], args: tuple[Any, ...], name: str, owner: Owner | None) -> Task:
         """Create a task of `owner` that no program waits for."""
@@ -147,11 +153,16 @@ class Kernel:
 
     def number(self, task: Task) -> int:
         """The number of `task` in this run."""
-        return task._counter - self.base
+        return task._counter
 
     def owner(self, task: Task) -> Owner | None:
         """The process that `task` belongs to."""
         return owner_of(task)
+
+    def stop(self, bound: str) -> None:
+        """Stop before the next step, as `bound` is met. May be called in another thread."""
+        self._stopped = bound
+        self.unsettled.append(bound)
 
     # ---- between two steps
 
@@ -181,6 +192,8 @@ class Kernel:
             runq[settled:] = sorted(runq[settled:], key=counter_of)
         if not self.unsettled:
             return
+        if self._stopped is not None:
+            raise BoundMetError(self._stopped)
         for task in self._suicides:
             _withdraw(task)
         self._suicides.clear()
@@ -242,6 +255,7 @@ class Kernel:
             self._detach(task)
             self._graveyard.append(task.coro)
             task.coro = self._corpse  # type: ignore[assignment]
+            cast("SimTask", task).send = self._corpse.send
         for task in victims:
             _tell_nursery(task, self.dead)
 
@@ -269,6 +283,7 @@ class Kernel:
         left = self.tasks()
         for task in left:
             self._graveyard.append(task.coro)
+            task._next_send = None  # a checkpoint's answer, that is the task itself
             for nursery in (task._parent_nursery, *task._child_nurseries):
                 if nursery is not None:
                     nursery._children.clear()

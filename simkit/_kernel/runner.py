@@ -7,10 +7,11 @@ iterated, and those of the dead not at all; callbacks from `TrioToken.run_sync_s
 from __future__ import annotations
 
 import contextvars
+import itertools
 import logging
 import sys
 import weakref
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import trio
@@ -21,7 +22,9 @@ from trio._core._ki import KIManager
 from trio._core._run import _NO_SEND, CancelReason, Nursery, Runner, Task, open_nursery
 from trio.abc import Clock
 
+from simkit._kernel import tasks
 from simkit._kernel.owner import OWNER, Owner
+from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import NS, Timers
 from simkit.errors import ExitCode, Problem, SimkitError
 
@@ -53,22 +56,49 @@ DONE = cast("Outcome[Any]", _Done())
 class SimRunner(Runner):
     """What trio's public functions talk to while a simulation runs."""
 
-    __slots__ = ("kernel",)
+    __slots__ = ("kernel", "numbers")
     kernel: Kernel
+    #: Of tasks, in the order of their creation.
+    numbers: Iterator[int]
 
     def reschedule(self, task: Task, next_send: Outcome[Any] | None = _NO_SEND) -> None:
         """Make `task` runnable; its place among the newly runnable is settled later."""
         assert task._next_send_fn is None
-        task._next_send_fn = task.coro.send
+        task._next_send_fn = cast("SimTask", task).send
         task._next_send = DONE if next_send is _NO_SEND else next_send
         task._abort_func = None
         task.custom_sleep_data = None
         self.runq.append(task)
 
-    def spawn_impl(self, *args: Any, **kwargs: Any) -> Task:
-        """Create a task, and remember its name by its number."""
-        task = Runner.spawn_impl(self, *args, **kwargs)
-        self.kernel.spawned(task)
+    def spawn_impl(
+        self,
+        async_fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        nursery: Nursery | None,
+        name: object,
+        *,
+        system_task: bool = False,
+        context: contextvars.Context | None = None,
+    ) -> SimTask:
+        """Create a task, as trio does, and remember its name by its number."""
+        if nursery is None:
+            assert self.init_task is None
+        elif nursery._closed:
+            raise RuntimeError("Nursery is closed to new arrivals")
+        if context is None:
+            context = self.system_context.copy() if system_task else contextvars.copy_context()
+        coro = tasks.begin(async_fn, args, context)
+        if getattr(coro, "cr_frame", None) is None:
+            coro = tasks.awaited(coro)
+        called = name if type(name) is str else tasks.name_of(async_fn, name)
+        task = tasks.make(self, coro, nursery, called, context, ki_protected=system_task)
+        self.kernel.names[task._counter] = called
+        self.tasks.add(task)
+        if nursery is not None:
+            nursery._children.add(task)
+            task._activate_cancel_status(nursery._cancel_status)
+        task._next_send_fn = task.send
+        self.runq.append(task)
         return task
 
     def task_exited(self, task: Task, outcome: Outcome[Any]) -> None:
@@ -258,6 +288,7 @@ def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
         runq=cast("Any", []),
     )
     runner.kernel = kernel
+    runner.numbers = itertools.count()
     return runner
 
 
@@ -269,17 +300,3 @@ def children_of(nursery: Nursery) -> list[Task]:
 def counter_of(task: Task) -> int:
     """The canonical order of tasks: that of their creation."""
     return task._counter
-
-
-_repr_with_address = Task.__repr__
-
-
-def _repr(task: Task) -> str:
-    """By number inside a simulation: trio puts this text into exceptions, and an address differs from run to run."""
-    runner = task._runner
-    if isinstance(runner, SimRunner):
-        return f"<Task {task.name!r} number {runner.kernel.number(task)}>"
-    return _repr_with_address(task)
-
-
-Task.__repr__ = _repr  # type: ignore[method-assign]

@@ -1,18 +1,104 @@
-"""What trio does at every timeout and every socket call, without a generator each: same effects, fewer frames.
+"""Equivalents of what trio does most often, to the same effect with fewer frames; and `trio.sleep` by one heap entry.
 
-`taken()` swaps two of trio's context managers while the fast loop runs: the one around entering and leaving a cancel
-scope, and the one that turns errors of a socket into errors of a stream. Only for reviewed versions of trio.
+`take()` gives functions of trio the code of their stand-ins here, once and for good: whoever took such a function by name
+is served too, and nothing is to be done or undone for a run. A stand-in serves every loop, trio's own included, in every
+thread: one that knows a shorter way asks first whether it is in a simulation. `give_back()` restores trio's own code.
+Apart from `trio.sleep`, only for reviewed versions of trio (see `fingerprint`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, cast
 
 import trio
-from trio import _highlevel_socket
+from trio import _highlevel_socket, _timeouts
+from trio._core import _generated_run, _ki, _parking_lot, _run, _traps
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope
+
+from simkit._kernel import fingerprint, scopes
+from simkit._kernel.sleeper import FAR_S, sleep_until_s
+from simkit._kernel.tasks import SimTask
+from simkit._kernel.timers import Timers
+
+# A stand-in runs among the globals of the module that it stands in for; what it needs of ours is there as `_simkit_…`.
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
+
+
+async def _sleep(seconds: float) -> None:
+    """`trio.sleep`."""
+    if seconds < 0:
+        raise ValueError("`seconds` must be non-negative")
+    if seconds == 0:
+        await trio.lowlevel.checkpoint()
+        return
+    if _simkit_alone:
+        timers = _simkit_alone["runner"].deadlines
+    else:
+        timers = _simkit_timers_here()
+    if seconds < _simkit_far_s and timers is not None:
+        await _simkit_sleep_until_s(timers, timers.now_ns / 1_000_000_000 + seconds)
+    else:
+        await sleep_until(trio.current_time() + seconds)
+
+
+async def _cancel_shielded_checkpoint() -> None:
+    """`trio.lowlevel.cancel_shielded_checkpoint`: it is always answered by a success that holds nothing."""
+    await _async_yield(CancelShieldedCheckpoint)
+
+
+async def _checkpoint() -> None:
+    """`trio.lowlevel.checkpoint`; the fast loop answers with the task."""
+    answer = await _simkit_async_yield(_simkit_checkpoint)
+    task = answer if type(answer) is _simkit_task else current_task()
+    task._cancel_points += 1
+    if task._cancel_status.effectively_cancelled or (task._runner.ki_pending and task is task._runner.main_task):
+        await _simkit_cancelled(task)
+
+
+async def _cancelled(task: Any) -> None:
+    """The rest of a checkpoint in a task that is cancelled, or interrupted by the user."""
+    around = task._cancel_status._scope
+    if around._cancel_reason is None and task._runner.ki_pending and task is task._runner.main_task:
+        around._cancel_reason = _run.CancelReason(source="KeyboardInterrupt")
+    assert around._cancel_reason is not None
+    scope = CancelScope(deadline=-math.inf)
+    scope._cancel_reason = around._cancel_reason
+    with scope:
+        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
+
+
+async def _wait_task_rescheduled(abort_func: Any) -> Any:
+    """`trio.lowlevel.wait_task_rescheduled`, past the slow way in which a frozen class sets its one attribute."""
+    trap = _simkit_new_trap(WaitTaskRescheduled)
+    trap.__dict__["abort_func"] = abort_func
+    return (await _async_yield(trap)).unwrap()
+
+
+def _timers_here() -> Timers | None:
+    """The timers of the simulation that runs in this thread."""
+    timers = getattr(getattr(GLOBAL_RUN_CONTEXT, "runner", None), "deadlines", None)
+    return timers if type(timers) is Timers else None
+
+
+def _register(scope: CancelScope, new: float) -> None:
+    """Let the timers know when `scope` is due now."""
+    old, scope._registered_deadline = scope._registered_deadline, new
+    runner = GLOBAL_RUN_CONTEXT.runner
+    deadlines = runner.deadlines
+    before = deadlines.next_deadline() if runner.is_guest else None
+    if old != math.inf:
+        deadlines.remove(old, scope)
+    if new != math.inf:
+        deadlines.add(new, scope)
+    if before is not None and before != deadlines.next_deadline():
+        runner.force_guest_tick_asap()
 
 
 class _Deadline:
@@ -28,15 +114,13 @@ class _Deadline:
 
     def __exit__(self, *_: object) -> None:
         scope = self._scope
-        old = scope._registered_deadline
         new = math.inf if scope._cancel_status is None or scope._cancel_called else scope._deadline
-        if old != new:
-            scope._registered_deadline = new
-            deadlines = GLOBAL_RUN_CONTEXT.runner.deadlines
-            if old != math.inf:
-                deadlines.remove(old, scope)
-            if new != math.inf:
-                deadlines.add(new, scope)
+        if scope._registered_deadline != new:
+            _register(scope, new)
+
+
+def _deadline(scope: CancelScope) -> _Deadline:
+    return _Deadline(scope)
 
 
 class _Translation:
@@ -58,23 +142,101 @@ class _Translation:
 _TRANSLATION = _Translation()
 
 
-def _deadline(scope: CancelScope) -> _Deadline:
-    return _Deadline(scope)
-
-
 def _translation() -> _Translation:
     return _TRANSLATION
 
 
-@contextlib.contextmanager
-def taken() -> Iterator[None]:
-    """Take the shortcuts in this block."""
-    deadline = CancelScope._might_change_registered_deadline
-    translation = _highlevel_socket._translate_socket_errors_to_stream_errors
-    CancelScope._might_change_registered_deadline = _deadline  # type: ignore[assignment, method-assign]
-    _highlevel_socket._translate_socket_errors_to_stream_errors = _translation  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        CancelScope._might_change_registered_deadline = deadline  # type: ignore[method-assign]
-        _highlevel_socket._translate_socket_errors_to_stream_errors = translation
+def _copy(function: Any) -> FunctionType:
+    """A function as it is now."""
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+_ALWAYS: tuple[tuple[Any, Any], ...] = ((_timeouts.sleep, _sleep),)
+#: What stands in for trio's own by its code: the function, its stand-in.
+_REVIEWED: tuple[tuple[Any, Any], ...] = (
+    (_traps.cancel_shielded_checkpoint, _cancel_shielded_checkpoint),
+    (_traps.wait_task_rescheduled, _wait_task_rescheduled),
+    (_run.checkpoint, _checkpoint),
+    (_run.checkpoint_if_cancelled, scopes.checkpoint_if_cancelled),
+    (_run.current_task, scopes.current_task),
+    (_generated_run.reschedule, scopes.reschedule),
+    (CancelScope.__enter__, scopes.enter),
+    (CancelScope._close, scopes.close),
+    (CancelScope._cancel, scopes.cancel),
+    (cast("property", CancelScope.cancel_called).fget, scopes.cancel_called),
+    (_run.Nursery._check_nursery_closed, scopes.check_nursery_closed),
+    (_parking_lot.add_parking_lot_breaker, scopes.add_parking_lot_breaker),
+)
+#: What the stand-ins need of ours.
+_NAMES: dict[str, Any] = {
+    "_simkit_timers_here": _timers_here,
+    "_simkit_far_s": FAR_S,
+    "_simkit_sleep_until_s": sleep_until_s,
+    "_simkit_new_trap": _traps.WaitTaskRescheduled.__new__,
+    "_simkit_async_yield": _traps._async_yield,
+    "_simkit_checkpoint": _traps.CancelShieldedCheckpoint,
+    "_simkit_task": SimTask,
+    "_simkit_cancelled": _cancelled,
+    "_simkit_enter": _copy(CancelScope.__enter__),
+    "_simkit_close": _copy(CancelScope._close),
+    "_simkit_new_status": _run.CancelStatus.__new__,
+    "_simkit_register": _register,
+}
+#: What stands in by its name: where, the name, the stand-in.
+_BY_NAME: tuple[tuple[Any, str, Any], ...] = (
+    (CancelScope, "_might_change_registered_deadline", _deadline),
+    (_highlevel_socket, "_translate_socket_errors_to_stream_errors", _translation),
+)
+#: How to restore what was taken.
+_taken: list[Callable[[], object]] = []
+#: The modules that stand-ins run in, by their names.
+_homes: list[dict[str, Any]] = []
+_NOT_ALONE: dict[str, Any] = {}
+
+
+def take() -> None:
+    """Let the stand-ins stand in from now on."""
+    if _taken:
+        return
+    for function, stand_in in (*_ALWAYS, *(_REVIEWED if fingerprint.is_known() else ())):
+        _lend_code(function, stand_in)
+    if fingerprint.is_known():
+        for where, name, stand_in in _BY_NAME:
+            _taken.append(functools.partial(setattr, where, name, vars(where)[name]))
+            setattr(where, name, stand_in)
+
+
+def give_back() -> None:
+    """Restore trio's own code. Not while a simulation runs."""
+    while _taken:
+        _taken.pop()()
+
+
+def _lend_code(function: FunctionType, stand_in: FunctionType) -> None:
+    own = function.__code__
+    with contextlib.suppress(KeyError):  # what trio says of the user's interrupts in this function
+        _ki._CODE_KI_PROTECTION_STATUS_WMAP[stand_in.__code__] = _ki._CODE_KI_PROTECTION_STATUS_WMAP[own]
+    home = function.__globals__
+    if all(home is not known for known in _homes):
+        home.update(_NAMES, _simkit_alone=_NOT_ALONE)
+        _homes.append(home)
+    function.__code__ = stand_in.__code__
+    _taken.append(functools.partial(setattr, function, "__code__", own))
+
+
+def run_begins() -> None:
+    """A simulation runs in this thread: while there is no other thread, whose trio this is need not be asked each time.
+
+    No other thread can come: only simulated ones are started in a simulation, and these share its state.
+    """
+    alone = GLOBAL_RUN_CONTEXT.__dict__ if threading.active_count() == 1 else _NOT_ALONE
+    for home in _homes:
+        home["_simkit_alone"] = alone
+
+
+def run_ends() -> None:
+    """The simulation is over."""
+    for home in _homes:
+        home["_simkit_alone"] = _NOT_ALONE

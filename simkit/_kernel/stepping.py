@@ -38,7 +38,7 @@ async def step(kind: Kind = "local", resource: str = "") -> None:
         await trio.lowlevel.checkpoint()
         return
     task = GLOBAL_RUN_CONTEXT.task
-    kernel.pending[task._counter - kernel.base] = footprint(kind, resource)
+    kernel.pending[task._counter] = footprint(kind, resource)
     await _shielded()
     if task._cancel_status.effectively_cancelled:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -49,7 +49,7 @@ def touch(kind: Kind, resource: str) -> None:
     kernel = getattr(getattr(GLOBAL_RUN_CONTEXT, "runner", None), "kernel", None)
     if kernel is None:
         return
-    number = GLOBAL_RUN_CONTEXT.task._counter - kernel.base
+    number = GLOBAL_RUN_CONTEXT.task._counter
     kernel.pending[number] = kernel.pending.get(number, ()) + footprint(kind, resource)
 
 

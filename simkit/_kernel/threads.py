@@ -98,10 +98,12 @@ class SimThread:
             self._hand = _idle.pop() if _idle else _new_hand()
             self._hand.work = self._work
         with state.lent():
+            self._threads.kernel.away = self
             self._hand.go.release()
             if not self._back.acquire(timeout=STUCK_S):
                 self._threads.ended(self)  # as far as we are concerned: it is lost
                 raise _stuck(self.ident)
+            self._threads.kernel.away = None
         if self.result is not None:
             hand, self._hand = self._hand, None
             _idle.append(hand)

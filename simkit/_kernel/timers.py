@@ -14,11 +14,15 @@ from typing import Any, NoReturn
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelReason, CancelScope, Task
 from trio.lowlevel import Abort
 
+from simkit._kernel.tasks import SimTask
+
 #: Entries that will never fire are swept out once they are this many and more than half.
 STALE_MAX = 1024
 NS = 1_000_000_000
 #: Timers that may fire at one instant without a step between: callbacks that set each other for now would never end.
 CALLBACKS_MAX = 1_000_000
+#: Seconds beyond every bound on time, that still can be counted in nanoseconds.
+_FAR = 10**30
 #: What trio gives as the reason of an expired deadline.
 EXPIRED = CancelReason(source="deadline")
 
@@ -33,6 +37,8 @@ def due_ns(deadline: float) -> int:
     Never a hair earlier: a program that waits until a time and then asks whether it has come must hear yes, or it waits
     again, for no time at all and for ever.
     """
+    if deadline > _FAR:
+        return _FAR * NS
     when_ns = round(deadline * NS)
     return when_ns if when_ns / NS >= deadline else when_ns + 1
 
@@ -59,7 +65,7 @@ class Timer:
         if self.live is not None:
             self.live = None
             self._args = ()
-            self._timers.stale += 1
+            self._timers.grow_stale()
 
     def fire(self) -> None:
         """Run it, unless cancelled."""
@@ -71,7 +77,7 @@ class Timer:
 
 
 class Sleeper:
-    """A sleeping task's entry in the heap."""
+    """A sleeping task's entry in the heap, under trio's own loop; under ours the task itself stands there."""
 
     __slots__ = ("live", "timers")
 
@@ -83,25 +89,36 @@ class Sleeper:
     def abort(self, _raise_cancel: Callable[[], NoReturn]) -> Abort:
         """Stop sleeping: the task was cancelled, or killed."""
         self.live = None
-        self.timers.stale += 1
+        self.timers.grow_stale()
         return Abort.SUCCEEDED
 
 
 class Timers:
-    """The heap, and the clock that only it can move. An entry is `(when_ns, sequence, target, deadline)`."""
+    """The heap, and the clock that only it can move. An entry is `(when_ns, sequence, target, deadline)`.
 
-    __slots__ = ("heap", "now_ns", "sequence", "stale")
+    Targets: a cancel scope, whose deadline this is; a `Timer`; a sleeping task, which takes the nap of that sequence
+    number, or as a `Sleeper`.
+    """
+
+    __slots__ = ("heap", "naps", "now_ns", "sequence", "soon", "stale", "wish_ns")
 
     def __init__(self) -> None:
         self.now_ns = 0
         self.sequence = 0
         self.stale = 0
         self.heap: list[tuple[int, int, Any, float]] = []
+        #: Not empty when something was due already as it was pushed.
+        self.soon: list[int] = []
+        #: Whether the loop that runs knows what a nap is; then `wish_ns` is when the one that is asked for ends.
+        self.naps = False
+        self.wish_ns = 0
 
     def push(self, when_ns: int, target: object, deadline: float = 0.0) -> None:
         """Let `target` fire at `when_ns`; a time already past means as soon as possible."""
         self.sequence += 1
         heappush(self.heap, (when_ns, self.sequence, target, deadline))
+        if when_ns <= self.now_ns:
+            self.soon.append(when_ns)
 
     def call_at(self, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> Timer:
         """Call `fn(*args)` at `when_ns`."""
@@ -109,13 +126,17 @@ class Timers:
         self.push(when_ns, timer)
         return timer
 
+    def jump(self, ns: int) -> None:
+        """Move the clock by `ns`, past what is due meanwhile: it fires late, as after trio's own `MockClock.jump`."""
+        self.now_ns += ns
+        self.soon.append(self.now_ns)
+
     def next_ns(self) -> int | None:
         """When the next entry that still means something is due."""
         heap = self.heap
         while heap:
-            when_ns, _, target, deadline = heap[0]
-            if target._registered_deadline == deadline if type(target) is CancelScope else target.live is not None:
-                return when_ns
+            if _means_something(heap[0]):
+                return heap[0][0]
             heappop(heap)
             self.stale -= 1
         return None
@@ -130,7 +151,13 @@ class Timers:
                 raise BoundMetError("callbacks")
             target = entry[2]
             kind = type(target)
-            if kind is CancelScope:
+            if kind is SimTask:
+                if target.nap != entry[1]:
+                    self.stale -= 1
+                    continue
+                target.nap = 0
+                target._runner.reschedule(target, None)
+            elif kind is CancelScope:
                 # Either the scope has told that this entry is stale, or it does so while it cancels itself.
                 self.stale -= 1
                 if target._registered_deadline != entry[3]:
@@ -145,14 +172,16 @@ class Timers:
             else:
                 target.fire()
             fired = True
-        if self.stale > STALE_MAX and self.stale * 2 > len(heap):
-            self._sweep()
+        self.soon.clear()
         return fired
 
-    def _sweep(self) -> None:
-        self.heap[:] = [entry for entry in self.heap if _means_something(entry)]
-        heapify(self.heap)
-        self.stale = 0
+    def grow_stale(self) -> None:
+        """An entry will never fire: sweep such entries out once they are many."""
+        self.stale += 1
+        if self.stale > STALE_MAX and self.stale * 2 > len(self.heap):
+            self.heap[:] = [entry for entry in self.heap if _means_something(entry)]
+            heapify(self.heap)
+            self.stale = 0
 
     # ---- what trio asks of its Deadlines
 
@@ -162,7 +191,7 @@ class Timers:
 
     def remove(self, deadline: float, scope: CancelScope) -> None:
         """A cancel scope lost its deadline; the entry finds out by itself."""
-        self.stale += 1
+        self.grow_stale()
 
     def next_deadline(self) -> float:
         """When the next entry is due, in seconds."""
@@ -178,4 +207,7 @@ class Timers:
 
 def _means_something(entry: tuple[int, int, Any, float]) -> bool:
     target = entry[2]
-    return target._registered_deadline == entry[3] if type(target) is CancelScope else target.live is not None
+    kind = type(target)
+    if kind is SimTask:
+        return bool(target.nap == entry[1])
+    return target._registered_deadline == entry[3] if kind is CancelScope else target.live is not None

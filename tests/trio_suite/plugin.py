@@ -47,7 +47,7 @@ class VirtualMockClock(Clock):
         if seconds < 0:
             raise ValueError("time can't go backwards")
         assert self.kernel is not None
-        self.kernel.timers.now_ns += round(seconds * _NS)
+        self.kernel.timers.jump(round(seconds * _NS))
 
 
 def run(
