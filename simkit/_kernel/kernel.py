@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import sniffio
@@ -258,6 +258,10 @@ class Kernel:
             cast("SimTask", task).send = self._corpse.send
         for task in victims:
             _tell_nursery(task, self.dead)
+
+    def entomb(self, coroutines: Iterable[Coroutine[Any, Any, Any]]) -> None:
+        """Keep these, which nobody steps any more, until the run is over, and free them then without unwinding."""
+        self._graveyard.extend(coroutines)
 
     def _detach(self, task: Task) -> None:
         """Take a dead task out of the tree of cancel scopes; its own deadlines neither fire nor move the clock."""

@@ -20,4 +20,14 @@ class Owner(Protocol):
         ...
 
 
+class Inner(Protocol):
+    """Whose steps a kernel task takes, when it takes them for a task of another library."""
+
+    def get_coro(self) -> object:
+        """The coroutine that is stepped."""
+        ...
+
+
+#: Set in the context of kernel tasks that step somebody else's coroutine, so that one can see where that one is.
+INNER: contextvars.ContextVar[Inner | None] = contextvars.ContextVar("simkit_inner", default=None)
 OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("simkit_owner", default=None)

@@ -15,12 +15,13 @@ import trio
 from trio._core._run import GLOBAL_RUN_CONTEXT, Task
 from trio._core._traps import CancelShieldedCheckpoint
 
+from simkit._kernel.owner import INNER
 from simkit.effects import EVERYTHING, Footprint, Kind, footprint
 
 #: So many innermost frames of the program tell where a task is.
 _FRAMES_MAX = 3
 _PLACES_MAX = 100_000
-_NOT_THE_PROGRAM = ("trio.", "simkit.", "outcome.", "contextlib")
+_NOT_THE_PROGRAM = ("trio.", "simkit.", "outcome.", "contextlib", "asyncio.")
 
 
 async def step(kind: Kind = "local", resource: str = "") -> None:
@@ -78,12 +79,15 @@ class Peek:
     def site(self) -> str:
         """Where in the program it waits: its innermost lines, outermost first."""
         places: list[str] = []
-        awaiting: Any = self._task.coro
+        inner = self._task.context.get(INNER)
+        awaiting: Any = self._task.coro if inner is None else inner.get_coro()
         while awaiting is not None:
             if type(awaiting) is CoroutineType:
                 frame, awaiting = awaiting.cr_frame, awaiting.cr_await
             elif type(awaiting) is GeneratorType:
                 frame, awaiting = awaiting.gi_frame, awaiting.gi_yieldfrom
+            elif inner is not None:
+                break  # what the other library waits for
             else:
                 return self._site_behind_other_awaitables()
             place = "" if frame is None else _place(frame)
