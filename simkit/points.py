@@ -234,6 +234,11 @@ def installed(world: World) -> Iterator[None]:
         _current = before
 
 
+def current_world() -> World | None:
+    """The world whose simulation is running; None outside one."""
+    return _current
+
+
 def maybe(name: str, num: int = 1, den: int = 4) -> bool:
     """Return True in `num` of `den` times, in runs that switch this point on (half of them); else, and outside, False."""
     return False if _current is None else _current.points.fires(name, num, den)

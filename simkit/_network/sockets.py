@@ -212,6 +212,10 @@ class SimulatedSocket(trio.socket.SocketType):
             sent = end.write(view)
         return sent
 
+    def send_now(self, data: Any) -> int:
+        """Send what the window takes without waiting, and return how much."""
+        return self._connected().write(memoryview(data).cast("B")) or 0
+
     async def wait_writable(self) -> None:
         end = self._connected()
         await trio.lowlevel.checkpoint()

@@ -1,0 +1,61 @@
+"""Lanes: how the callbacks of an event loop become steps of the kernel.
+
+Every asyncio task has a lane, which is a task of the kernel's, and each of its steps is a step there; so a strategy chooses
+between asyncio tasks as between any others. With `order="fifo"` all callbacks share one lane, in asyncio's own order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from simkit.aio.loop import SimulatedLoop
+
+
+class Lane:
+    """Runs handles one by one, each in a step of its own.
+
+    Args:
+        loop: whose handles.
+        task: whose steps; None for everybody's.
+    """
+
+    __slots__ = ("_handles", "_loop", "_parked", "task")
+
+    def __init__(self, loop: SimulatedLoop, task: asyncio.Task[object] | None) -> None:
+        self.task = task
+        self._loop = loop
+        self._handles: deque[asyncio.Handle] = deque()
+        self._parked: trio.lowlevel.Task | None = None
+
+    def push(self, handle: asyncio.Handle) -> None:
+        """Let `handle` run when its turn comes."""
+        self._handles.append(handle)
+        parked, self._parked = self._parked, None
+        if parked is not None:
+            trio.lowlevel.reschedule(parked)
+
+    async def live(self) -> None:
+        """The kernel's task: until its asyncio task is done."""
+        while True:
+            while not self._handles:
+                if self.task is not None and self.task.done():
+                    self._loop.leave_lane(self)
+                    return
+                await self._park()
+            self._loop.run_handle(self._handles.popleft())
+            if self._handles:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+
+    async def _park(self) -> None:
+        self._parked = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._parked = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
