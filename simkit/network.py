@@ -39,6 +39,7 @@ OUTSIDE_ADDRESS = "10.255.255.254"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
 EPHEMERAL_PORT_MIN = 49152
 PORT_MAX = 65535
+_UDP = stdlib_socket.IPPROTO_UDP
 
 
 class Network(Ether):
@@ -46,7 +47,10 @@ class Network(Ether):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        #: Addresses, as programs give them, that need no resolver.
+        self.known: set[object] = set()
         self._aliases: dict[str, str] = {}
+        self._places: dict[str, str] = {OUTSIDE_ADDRESS: OUTSIDE}
         self._listeners: dict[tuple[str, int], Listener] = {}
         self._bound: dict[tuple[int, str, int], SimulatedSocket] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
@@ -93,9 +97,11 @@ class Network(Ether):
 
     def name_of(self, address: str) -> str | None:
         """Return the place that has `address`."""
-        if address == OUTSIDE_ADDRESS:
-            return OUTSIDE
-        return next((name for name, host in self._world.hosts.items() if host.address == address), None)
+        place = self._places.get(address)
+        if place is None:
+            self._places.update((host.address, name) for name, host in self._world.hosts.items())
+            place = self._places.get(address)
+        return place
 
     # ---- for sockets
 
@@ -159,25 +165,33 @@ class Network(Ether):
 
     def send_datagram(self, socket: DatagramSocket, data: bytes, target: Address) -> None:
         """Let a message travel: once, twice or not at all."""
-        loopback = _is_loopback(target[0])
-        place = socket.place if loopback else self.name_of(target[0])
-        if place is None:
-            return  # it goes wherever such packets go
-        source = ("127.0.0.1" if loopback else self.address_of(socket.place), socket.local[1])
-        sent = len(self._world.trace)
-        self.note("datagram", socket.number, socket.place, place, len(data), data)
+        address, port = target
+        here = socket.place
+        if _is_loopback(address):
+            place, source = here, ("127.0.0.1", socket.local[1])
+        else:
+            found = self.name_of(address)
+            if found is None:
+                return  # it goes wherever such packets go
+            place, source = found, (self.address_of(here), socket.local[1])
+        trace = self._world.trace
+        sent = 0 if trace.asides is None else len(trace)
+        self.note("datagram", socket.number, here, place, len(data), data)
+        self.carry_datagram(here, place, len(data), self._datagram_arrived, socket, data, source, place, port, sent)
 
-        def arrive() -> None:
-            found = self._bound.get((stdlib_socket.IPPROTO_UDP, place, target[1]))
+    def _datagram_arrived(
+        self, sender: DatagramSocket, data: bytes, source: Address, place: str, port: int, sent: int
+    ) -> None:
+        found = self._bound.get((_UDP, place, port))
+        trace = self._world.trace
+        if trace.asides is not None:
             owner = None if found is None else found.owner
-            self._world.trace.aside("arrives", sent, None if owner is None else owner.label)
-            if isinstance(found, DatagramSocket):
-                if not found.arrived(data, source):
-                    self.count("datagram-overflow")
-            elif self.is_up(place):
-                self.carry_datagram(place, socket.place, 0, socket.refused)
-
-        self.carry_datagram(socket.place, place, len(data), arrive)
+            trace.aside("arrives", sent, None if owner is None else owner.label)
+        if isinstance(found, DatagramSocket):
+            if not found.arrived(data, source):
+                self.count("datagram-overflow")
+        elif self.is_up(place):
+            self.carry_datagram(place, sender.place, 0, sender.refused)
 
     # ---- for connections
 

@@ -87,9 +87,13 @@ class DatagramSocket(SimulatedSocket):
             self._network.bind(self, "0.0.0.0", 0)  # noqa: S104 - an address of the simulation
 
     async def sendto(self, *args: Any) -> int:
-        data, target = args[0], await self._resolved(args[-1], local=False)
+        target = args[-1]
+        if target not in self._network.known:
+            target = await self._resolved(target, local=False)
+            if target == args[-1]:
+                self._network.known.add(target)
         await trio.lowlevel.checkpoint()
-        return self._send(bytes(data), target)
+        return self._send(bytes(args[0]), target)
 
     async def send(self, data: Any, flags: int = 0, /) -> int:
         target = self.getpeername()
@@ -99,15 +103,16 @@ class DatagramSocket(SimulatedSocket):
     async def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
         self._check()
         await trio.lowlevel.checkpoint_if_cancelled()
-        waited = False
-        while not self._queue:
-            self._tell_refusal()
-            await self._reader.wait()
-            waited = True
-        if not waited:
+        queue = self._queue
+        if queue:
             await trio.lowlevel.cancel_shielded_checkpoint()
+        else:
+            while not queue:
+                if self._refused:
+                    self._tell_refusal()
+                await self._reader.wait()
         self._check()
-        data, source = self._queue.popleft()
+        data, source = queue.popleft()
         self._queued_bytes -= len(data)
         return data[:bufsize], source
 
@@ -140,7 +145,8 @@ class DatagramSocket(SimulatedSocket):
 
     def _send(self, data: bytes, target: Address) -> int:
         self._check()
-        self._tell_refusal()
+        if self._refused:
+            self._tell_refusal()
         if len(data) > DATAGRAM_BYTES_MAX:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         if not self.local[1]:
@@ -149,6 +155,5 @@ class DatagramSocket(SimulatedSocket):
         return len(data)
 
     def _tell_refusal(self) -> None:
-        if self._refused:
-            self._refused = False
-            raise OSError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        self._refused = False
+        raise OSError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

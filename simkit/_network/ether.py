@@ -121,6 +121,10 @@ class Ether:
         """
         self._weather.ask(what, source, target, times)
 
+    def spare(self, place: str) -> None:
+        """Let no fault be drawn on the links of `place`: it belongs to the test, not to what is tested."""
+        self._weather.spared.add(place)
+
     def calm(self) -> None:
         """Turn all faults off and mend every link. Latencies, bandwidth and time-outs stay as they are."""
         self._weather.calm()
@@ -163,24 +167,28 @@ class Ether:
 
         self.call_later(self.latency_ns(source, target), arrive)
 
-    def carry_datagram(self, source: str, target: str, size: int, then: Callable[[], object]) -> None:
-        """Let a message travel on its own: a cut link loses it, and so may a whole one, or double it."""
-        copies = 1
-        if self._weather.foul and source != target:
+    def carry_datagram(self, source: str, target: str, size: int, then: Callable[..., object], *args: Any) -> None:
+        """Let a message travel on its own, then call `then(*args)`: a cut link loses it, and so may a whole one, or
+        double it.
+        """
+        copies, weather, timers = 1, self._weather, self._world.kernel.timers
+        if weather.foul and source != target:
             self._leaves(source, target)
-            if self._weather.strikes("datagram-loss", source, target):
+            if weather.strikes("datagram-loss", source, target):
                 return
-            copies += self._weather.strikes("datagram-duplicate", source, target)
-
-        def arrive() -> None:
-            if (source, target) in self._cut:
-                self.count("datagram-cut", source, target)
-            elif not self.hold(source, target, then):
-                self.arrives(source, target)
-                then()
-
+            copies += weather.strikes("datagram-duplicate", source, target)
         for _ in range(copies):
-            self.call_later(self.latency_ns(source, target, size), arrive)
+            when_ns = timers.now_ns + self.latency_ns(source, target, size)
+            timers.call_at(when_ns, self._arrive, (source, target, then, args))
+
+    def _arrive(self, source: str, target: str, then: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """A message is at the end of its link."""
+        if (source, target) in self._cut:
+            self.count("datagram-cut", source, target)
+        elif not self._weather.clogged or not self.hold(source, target, lambda: then(*args)):
+            if self._weather.open:
+                self.arrives(source, target)
+            then(*args)
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` for `heal` and return True."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import attrs
 
-from simkit._storage.faults import Ratio
+from simkit._storage.faults import NEVER, Ratio
 
 if TYPE_CHECKING:
     from simkit._network.ether import Ether, NetworkOptions
@@ -45,11 +45,14 @@ class Weather:
         self.foul = stream.open
         #: Places whose programs read slowly: at most so many bytes, after a pause of so long.
         self.slow_readers: dict[str, tuple[int, int]] = {}
+        #: Places on whose links no drawn fault strikes.
+        self.spared: set[str] = set()
         #: Links that let nothing through until a time.
         self.clogged: dict[tuple[str, str], int] = {}
         self._network = network
         self._stream = stream
         self._asked: list[_Asked] = []
+        self._ratios: dict[Strike, Ratio] = dict.fromkeys(STRIKES, NEVER)
         self._free_ns: dict[tuple[str, str], int] = {}
 
     def ask(self, strike: Strike, source: str | None, target: str | None, times: int) -> None:
@@ -61,7 +64,8 @@ class Weather:
 
     def judge(self, options: NetworkOptions) -> None:
         """Find out whether anything may happen."""
-        ratios: list[Ratio] = [options.clogs, *(getattr(options, name) for name in STRIKES.values())]
+        self._ratios = {strike: getattr(options, name) for strike, name in STRIKES.items()}
+        ratios: list[Ratio] = [options.clogs, *self._ratios.values()]
         self.foul = bool(
             self.open or self._asked or options.bytes_per_s is not None or any(num > 0 for num, _ in ratios)
         )
@@ -74,6 +78,9 @@ class Weather:
 
     def strikes(self, strike: Strike, source: str, target: str) -> bool:
         """Whether `strike` is due on this link; counted."""
+        num, den = self._ratios[strike]
+        if num <= 0 and not self.open and not self._asked:
+            return False
         for asked in self._asked:
             if asked.strike == strike and asked.source in {None, source} and asked.target in {None, target}:
                 asked.times -= 1
@@ -81,17 +88,26 @@ class Weather:
                     self._asked.remove(asked)
                 self._network.count(strike, source, target)
                 return True
-        num, den = getattr(self._network.options, STRIKES[strike])
+        if self.spares(source, target):
+            return False
         if (num > 0 or self.open) and self._stream.chance(f"{strike}:{source}>{target}", num, den):
             self._network.count(strike, source, target)
             return True
         return False
 
+    def spares(self, source: str, target: str) -> bool:
+        """Whether drawn faults leave this link alone."""
+        return bool(self.spared) and (source in self.spared or target in self.spared)
+
     def delay_ns(self, source: str, target: str, size: int) -> int:
         """By how much a segment of `size` bytes arrives later; may clog the link besides."""
         options = self._network.options
         num, den = options.clogs
-        if (num > 0 or self.open) and self._stream.chance(f"clog:{source}>{target}", num, den):
+        if (
+            (num > 0 or self.open)
+            and not self.spares(source, target)
+            and self._stream.chance(f"clog:{source}>{target}", num, den)
+        ):
             self._network.clog(source, target, options.clog_ns, one_way=True)
         delay_ns = options.stall_ns if size and self.strikes("stall", source, target) else 0
         if options.bytes_per_s is not None and size:
