@@ -32,6 +32,11 @@ class Lane:
         self._handles: deque[asyncio.Handle] = deque()
         self._parked: trio.lowlevel.Task | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits for its turn."""
+        return not self._handles
+
     def push(self, handle: asyncio.Handle) -> None:
         """Let `handle` run when its turn comes."""
         self._handles.append(handle)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import socket as stdlib_socket
 import sys
 import weakref
 from asyncio import base_events, events
@@ -21,6 +22,7 @@ import trio
 
 from simkit._kernel.owner import INNER, Inner
 from simkit._kernel.timers import Timer
+from simkit.aio import sockets
 from simkit.aio.futures import SimulatedFuture, SimulatedTask
 from simkit.aio.lanes import Lane
 from simkit.aio.network import Networking
@@ -68,6 +70,8 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         self._held: list[asyncio.Handle] = []
         self._agens: dict[int, weakref.ref[AsyncGenerator[Any, Any]]] = {}
         self._fifo: Lane | None = None
+        self._after: Lane | None = None
+        self._firing = False
         self._on_fatal: Callable[[], object] = lambda: None
         super().__init__()
         if order == "fifo":
@@ -141,11 +145,18 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         task = getattr(callback, "__self__", None)
         if isinstance(task, asyncio.Task):
             self._lane_of(task).push(handle)
+        elif self._firing or (self._after is not None and not self._after.empty):
+            self._after = self._after or self._open_lane(None, "asyncio callbacks")
+            self._after.push(handle)
         else:
             self.world.kernel.call_soon(self._fire, handle)
 
     def _fire(self, handle: asyncio.Handle) -> None:
-        """Run a callback that is no step of a task: between two steps, in the order in which they were asked for."""
+        """Run a callback that is no step of a task: between two steps, in the order in which they were asked for.
+
+        One that a callback asks for takes a step, as do those behind it: callbacks that ask for themselves again until a
+        task has done something must not keep it from doing so.
+        """
         if self.is_closed():
             return
         if self.owner is not None and self.world.kernel.holds(self.owner):
@@ -154,7 +165,11 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
             self._fifo.push(handle)
         else:
             self.world.trace.record("callback", _name(handle))
-            self.run_handle(handle)
+            self._firing = True
+            try:
+                self.run_handle(handle)
+            finally:
+                self._firing = False
 
     def _resumed(self, owner: object) -> None:
         """A process that was paused goes on: what came due meanwhile happens now."""
@@ -178,10 +193,12 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         hooks = sys.get_asyncgen_hooks()
         events._set_running_loop(self)
         library.name = "asyncio"
+        stdlib_socket.socket = sockets.stand_in
         sys.set_asyncgen_hooks(firstiter=self._agen_begun, finalizer=self._agen_abandoned)
         try:
             return fn()
         finally:
+            stdlib_socket.socket = sockets.real
             sys.set_asyncgen_hooks(*hooks)
             library.name = name
             events._set_running_loop(before)

@@ -176,6 +176,30 @@ class Networking:
         await waiter
         return transport, protocol
 
+    # ---- sockets that a library made itself
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        """As in asyncio."""
+        await self._loop.in_trio(sock.connect, address)
+
+    async def sock_accept(self, sock: Any) -> tuple[Any, Any]:
+        """As in asyncio."""
+        return cast("tuple[Any, Any]", await self._loop.in_trio(sock.accept))
+
+    async def sock_recv(self, sock: Any, n: int) -> bytes:
+        """As in asyncio."""
+        return cast("bytes", await self._loop.in_trio(sock.recv, n))
+
+    async def sock_recv_into(self, sock: Any, buf: Any) -> int:
+        """As in asyncio."""
+        return cast("int", await self._loop.in_trio(sock.recv_into, buf))
+
+    async def sock_sendall(self, sock: Any, data: Any) -> None:
+        """As in asyncio."""
+        rest = memoryview(data).cast("B")
+        while rest:
+            rest = rest[await self._loop.in_trio(sock.send, rest) :]
+
     # ---- names
 
     async def getaddrinfo(
