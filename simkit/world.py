@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 
-from simkit._kernel import fallback, fingerprint, loop, sleeper, threads
+from simkit._kernel import fallback, fingerprint, loop, sleeper, threads, watchdog
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
+from simkit._kernel.turn import Turn
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
 from simkit.errors import SimkitError
 from simkit.host import Host
+from simkit.limits import Bound, BoundError, Limits
 from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, Points
 from simkit.points import installed as points_installed
@@ -51,20 +53,12 @@ _SWITCHES = (8, 4, 2, 1)
 
 
 @attrs.frozen
-class Limits:
-    """The bounds of a run. Meeting one ends it, with nothing unwound; the outcome says which."""
-
-    steps: int = 1_000_000
-    time_ns: int = 30 * 24 * 3600 * 1_000_000_000  # virtual
-
-
-@attrs.frozen
 class Outcome(Generic[T]):
     """What became of a run."""
 
     value: T | None
     error: BaseException | None  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
-    bound: Literal["steps", "time", "callbacks"] | None  # the bound that was met: neither value nor error then
+    bound: Bound | None  # the bound that was met: neither value nor error then
     steps: int
     now_ns: int
     boundaries: Mapping[str, int]  # storage boundaries by host
@@ -74,6 +68,7 @@ class Outcome(Generic[T]):
     trace: Trace = attrs.field(repr=False)
     points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points, see simkit.points
     fired: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # faults that really happened
+    stack: str = attrs.field(default="", repr=False)  # where the program stood when the watchdog ended the run
 
     @property
     def digest(self) -> str:
@@ -86,11 +81,11 @@ class Outcome(Generic[T]):
         return segments(self.trace.steps())
 
     def unwrap(self) -> T:
-        """Return the value, or raise the error; meeting a bound is a RuntimeError."""
+        """Return the value, or raise the error; meeting a bound is a `BoundError`, which is a RuntimeError."""
         if self.error is not None:
             raise self.error
         if self.bound is not None:
-            raise RuntimeError(f"the simulation met its bound on {self.bound} after {self.steps} steps")
+            raise BoundError.of(self.bound, self.steps, self.stack)
         return self.value  # type: ignore[return-value]  # then it is what main returned
 
 
@@ -254,7 +249,7 @@ def run(
     tape: Tape,
     strategy: Strategy | None = None,
     kernel: KernelName = "fast",
-    limits: Limits = Limits(),  # frozen
+    limits: Limits = Limits(),  # noqa: B008  # frozen
     guard: bool = True,
     trace_sink: Sink | None = None,
 ) -> Outcome[T]:
@@ -269,7 +264,8 @@ def run(
         guard: virtualise time and randomness, refuse the real world (see `simkit.guard`).
         trace_sink: an open text file that gets the trace as JSON lines.
 
-    Returns: the outcome; also when main failed. Only KeyboardInterrupt is raised.
+    Returns: the outcome; also when main failed. Only KeyboardInterrupt is raised, and a SimkitError when there is a run
+    already, in this thread or another: one process simulates one world at a time.
     """
     kernel = _available(kernel)
     choice = None if strategy is None else _Choice(strategy)
@@ -287,14 +283,20 @@ def run(
     for watcher in watchers:
         watcher.begins(world)
     value, error, bound = None, None, None
-    with _surroundings(world, guard=guard) as refusals:
+    drive = loop.drive if kernel == "fast" else fallback.drive
+    watch = watchdog.watching(
+        core, trace.__len__, step_s=limits.step_s, memory_bytes=limits.memory_bytes, events_max=limits.events
+    )
+    with Turn(), watch as watched, _surroundings(world, guard=guard) as refusals:
         try:
-            value = core.run(loop.drive if kernel == "fast" else fallback.drive, _outside, (main, world))
+            value = core.run(drive, _outside, (main, world))
             getattr(strategy, "finish", _nothing)(core.steps)
         except BoundMetError as met:
             bound = met.args[0]
         except BaseException as raised:  # noqa: BLE001  # any failure is an outcome
             error = raised
+    if watched.met is not None and not isinstance(error, SimkitError | KeyboardInterrupt):
+        error, bound = None, watched.met  # whatever the program made of being thrown out
     error = _root_cause(error, [*refusals, *world.points.violations])
     trace.flush()
     ended: Outcome[T] = Outcome(
@@ -310,6 +312,7 @@ def run(
         trace=trace,
         points=world.points.counts(),
         fired=world.fired(),
+        stack=watched.stack,
     )
     for watcher in watchers:
         watcher.ends(world, ended)

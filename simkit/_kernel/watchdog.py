@@ -1,0 +1,243 @@
+"""The watchdog: real bounds on what no step counts, looked at from beside a few times a second.
+
+One thread for all runs of a process looks at the run that is on: whether it took a step since the last look, how much
+memory the process has gained, how long the trace is. While every bound is kept it changes nothing, and a run pays for it
+at its beginning and end only. Once one is met the kernel is told to stop before the next step; code that never comes to
+a next step has an exception thrown into it, again and again, whatever it swallows. What spins inside C, with the
+interpreter to itself, can be ended with its process only: see `simkit.parallel`.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import resource
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+import attrs
+from trio._core._run import GLOBAL_RUN_CONTEXT
+
+from simkit._kernel.expulsion import EndedError, expel, is_kernel, pardon, throw
+from simkit._kernel.kernel import Kernel
+
+__all__ = ["Watch", "watching"]
+
+LOOK_S = 0.25
+#: So long the thread stays without a run to look at.
+_IDLE_S = 1.0
+#: Between two exceptions thrown at code that goes on; after a second of patience they follow each other closely.
+_AGAIN_S = 0.05
+_PATIENCE_S = 1.0
+_CLOSELY_S = 0.0002
+_SWITCH_S = 0.0001
+#: The killed get less time than the living to come to their next await.
+_DEAD_S = 0.5
+#: After so long it is given up: nothing that Python offers gets the code out.
+_GIVE_UP_S = 20.0
+_FRAMES_MAX = 12
+_PAGE_BYTES = resource.getpagesize()
+#: Whoever has one of these on the stack thinks about the program, for as long as that takes.
+_DEBUGGERS = ("/bdb.py", "/pdb.py", "/pydevd", "/debugpy", "/code.py", "/IPython/")
+_real_start = _thread.start_new_thread
+
+
+@attrs.define(eq=False)
+class Watch:
+    """One run, as the watchdog sees it."""
+
+    kernel: Kernel
+    events: Callable[[], int]  # how many the trace has
+    step_s: float
+    memory_bytes: int
+    events_max: int
+    thread: int = attrs.field(factory=_thread.get_ident)
+    context: dict[str, Any] = attrs.field(factory=lambda: GLOBAL_RUN_CONTEXT.__dict__)
+    #: Held while an exception is thrown; once `over` is set under it, none is.
+    lock: Any = attrs.field(factory=_thread.allocate_lock)
+    over: bool = False
+    #: The bound that was met.
+    met: str | None = None
+    #: Where the program stood then.
+    stack: str = ""
+    #: What the last look saw, and for how long it has seen that.
+    seen: tuple[object, int] | None = None
+    still_s: float = 0.0
+    floor_bytes: int = -1
+
+    # ---- in the watchdog's thread
+
+    def look(self, passed_s: float, memory_bytes: int, before_bytes: int) -> float:
+        """See whether a bound is met; returns how long to wait until the next look.
+
+        Args:
+            passed_s: since the look before; what goes beyond twice the usual was spent stopped, and does not count.
+            memory_bytes: what the process has now.
+            before_bytes: what it had at the look before, whichever run that was at.
+        """
+        if self.floor_bytes < 0:
+            self.floor_bytes = min(memory_bytes, before_bytes)
+        progress = self._progress()
+        self.still_s = self.still_s + min(passed_s, 2 * LOOK_S) if progress == self.seen else 0.0
+        self.seen = progress
+        if self.met is not None:
+            self.kernel.stop(self.met)
+            return self._throw()
+        self.met = self._bound(memory_bytes - self.floor_bytes)
+        if self.met is not None:
+            self.stack = _stack(self._running_thread())
+            self.still_s = 0.0
+            self.kernel.stop(self.met)
+            return _AGAIN_S
+        if progress[0] in self.kernel.dead and self.still_s >= _DEAD_S:  # it was killed, and goes on without an await
+            return self._throw()
+        return LOOK_S
+
+    def _progress(self) -> tuple[object, int]:
+        """Differs after every step: the task that runs, or ran last, and how many steps it has taken."""
+        task = self.context.get("task")
+        return task, 0 if task is None else task._schedule_points
+
+    def _bound(self, gained_bytes: int) -> str | None:
+        if self.still_s >= self.step_s:
+            if not _is_debugged(sys._current_frames().get(self._running_thread())):
+                return "step-time"
+            self.still_s = 0.0
+        if gained_bytes > self.memory_bytes:
+            return "memory"
+        return "events" if self.events() > self.events_max else None
+
+    def _running_thread(self) -> int:
+        away = self.kernel.away
+        return self.thread if away is None or not away.ident else away.ident
+
+    def _throw(self) -> float:
+        """Throw at code that has not yielded since; the kernel's own is spared."""
+        if self.still_s > _GIVE_UP_S:
+            return LOOK_S
+        thread = self._running_thread()
+        with self.lock:
+            frame = sys._current_frames().get(thread)
+            if not self.over and self.still_s >= _AGAIN_S and frame is not None and not is_kernel(frame.f_code):
+                if self.met is not None and self.still_s >= _PATIENCE_S:
+                    expel(thread)
+                throw(thread)
+        del frame
+        return _AGAIN_S if self.still_s < _PATIENCE_S else _CLOSELY_S
+
+    # ---- in the run's thread
+
+    def end(self) -> None:
+        """Nothing is thrown from here on, and what was on its way is taken back."""
+        while not self.over:
+            try:
+                with self.lock:
+                    self.over = True
+            except EndedError:
+                continue
+        pardon(self.thread)
+
+
+class _Dog:
+    """The thread, and what it looks at."""
+
+    def __init__(self) -> None:
+        self.watch: Watch | None = None
+        self._awake = False
+        self._lock = _thread.allocate_lock()
+
+    def mind(self, watch: Watch) -> None:
+        """Look at this run from now on."""
+        with self._lock:
+            self.watch = watch
+            if not self._awake:
+                self._awake = True
+                _real_start(self._live, ())
+
+    def _live(self) -> None:
+        pause = _thread.allocate_lock()
+        pause.acquire()
+        wait_s, then_s, idle_s, before = LOOK_S, monotonic(), 0.0, _memory_bytes()
+        usual_s = 0.0  # the switch interval, while it is not the usual one
+        while True:
+            pause.acquire(timeout=wait_s)
+            now_s, watch = monotonic(), self.watch
+            passed_s, then_s = now_s - then_s, now_s
+            idle_s, wait_s = idle_s + passed_s, LOOK_S
+            if watch is not None and not watch.over:
+                now = _memory_bytes()
+                idle_s, wait_s, before = 0.0, watch.look(passed_s, now, before), now
+            if (
+                wait_s < _AGAIN_S and not usual_s
+            ):  # what swallows is met outside of its `try` when the next follows at once
+                usual_s = sys.getswitchinterval()
+                sys.setswitchinterval(_SWITCH_S)
+            elif wait_s >= _AGAIN_S and usual_s:
+                sys.setswitchinterval(usual_s)
+                usual_s = 0.0
+            del watch
+            if idle_s > _IDLE_S:
+                with self._lock:
+                    if self.watch is None:
+                        self._awake = False
+                        return
+
+
+_dog = _Dog()
+
+
+@contextlib.contextmanager
+def watching(
+    kernel: Kernel, events: Callable[[], int], *, step_s: float, memory_bytes: int, events_max: int
+) -> Iterator[Watch]:
+    """Watch the run of `kernel` in this block, which must be in the run's thread. It ends with the kernel's run."""
+    watch = Watch(kernel, events, step_s, memory_bytes, events_max)
+    kernel.endings.insert(0, watch.end)
+    _dog.mind(watch)
+    try:
+        yield watch
+    finally:
+        watch.end()
+        _dog.watch = None
+
+
+def _forked() -> None:
+    """A child has no thread but the one that forked."""
+    global _dog  # noqa: PLW0603  # the parent's is not here
+    _dog = _Dog()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _memory_bytes() -> int:
+    """What the process has in memory now, where the system tells, else at most so far."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123  # four times a second, and as cheap as can be
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _is_debugged(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if any(debugger in frame.f_code.co_filename for debugger in _DEBUGGERS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _stack(thread: int) -> str:
+    """The innermost frames of the program in `thread`, outermost first, as a traceback shows them."""
+    frame = sys._current_frames().get(thread)
+    frames = [] if frame is None else list(traceback.walk_stack(frame))
+    kernel = next((index for index, (one, _) in enumerate(frames) if is_kernel(one.f_code)), len(frames))
+    summary = traceback.StackSummary.extract(iter(frames[: kernel or None]))
+    summary.reverse()
+    return "".join(summary.format()[-_FRAMES_MAX:])

@@ -1,0 +1,62 @@
+"""Validators of options: each raises an error that names the option, its value, and what was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from simkit.errors import wrong
+
+__all__ = ["at_least", "is_ratio", "is_whole", "one_of", "ratio", "seconds"]
+
+Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is a whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_ratio(value: object) -> bool:
+    """Whether it is (numerator, denominator): whole numbers, the second at least 1, the first between 0 and it."""
+    return isinstance(value, tuple) and len(value) == 2 and all(map(is_whole, value)) and 0 <= value[0] <= value[1] != 0
+
+
+def at_least(least: int, *, or_none: bool = False) -> Validator:
+    """A whole number that is no less."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if not ((or_none and value is None) or (is_whole(value) and value >= least)):
+            raise wrong(_name(instance, attribute), value, f"a whole number from {least} on{' or None' * or_none}")
+
+    return check
+
+
+def ratio(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """How often something happens: (1, 100) is once in a hundred times."""
+    if not is_ratio(value):
+        expected = "(numerator, denominator) of whole numbers between 0 and 1, such as (1, 100); never is (0, 1)"
+        raise wrong(_name(instance, attribute), value, expected)
+
+
+def seconds(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """A time on the wall, above zero; math.inf is for ever."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value <= 0:
+        raise wrong(_name(instance, attribute), value, "a number of seconds above 0")
+
+
+def one_of(*values: str) -> Validator:
+    """One of a few words."""
+
+    def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value not in values:
+            raise wrong(_name(instance, attribute), value, f"one of {', '.join(values)}")
+
+    return check
+
+
+def _name(instance: Any, attribute: attrs.Attribute[Any]) -> str:
+    return f"{type(instance).__name__}.{attribute.name}"
