@@ -162,6 +162,7 @@ class Checked:
     hint: str = ""
     exit_code: ExitCode = ExitCode.TARGET
 
+    skipped: bool = False  # it could not be made: no failure, and told as loudly as one
 
 @attrs.frozen
 class Listed:

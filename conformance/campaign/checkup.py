@@ -1,40 +1,44 @@
-"""`doctor`: is this installation fit to judge, and is a target? In simulation it must be deterministic; as real processes
-its units must start, speak the protocol, and carry out one undisturbed run.
+"""`doctor`: is this installation fit to judge, and is a target? In simulation it must be deterministic: in both loops, for
+every hash seed and on every Python of the machine. As real processes its units must start, speak the protocol, and carry
+out one undisturbed run.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
-from conformance import evidence, install, invocation, targets
-from conformance.campaign import real
+from conformance import evidence, install, invocation, pythons, targets
+from conformance.campaign import real, sameness
 from conformance.campaign.patience import interruptible
-from conformance.events import CampaignBegan, Checked, DoctorResult
-from conformance.simulate import Kernel, can_be_simulated, simulate
+from conformance.campaign.sameness import Elsewhere, Here, Way, WayError
+from conformance.events import CampaignBegan, Checked, DoctorResult, Installing
+from conformance.simulate import can_be_simulated
 from scenarios import catalogue
 from scenarios.history import Asked, Started
 from simkit.errors import ExitCode, SimkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from conformance.campaign.docket import Judged
+    from conformance.campaign.sameness import Digests
     from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.interruption import Scenario
 
-#: Seeds whose digests are compared.
-SEEDS = (0, 1, 2, 3, 4, 5)
-_CHILD_S = 300
-_CHILD = "import sys; from conformance.campaign.checkup import print_digests; print_digests(sys.argv[1], sys.argv[2])"
+#: What of the machine's surroundings must not matter: each is a row, and a process of its own.
+_SURROUNDINGS = (
+    {"PYTHONHASHSEED": "1"},
+    {"PYTHONHASHSEED": "2"},
+    {"TZ": "Asia/Tokyo", "LC_ALL": "C"},
+)
 
 
 def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> DoctorResult:
@@ -58,7 +62,7 @@ def _checks(target: Target | None, store: Store, emit: Emit) -> Iterator[Checked
     yield _store(store)
     yield _cache()
     if target is None or can_be_simulated(target):
-        yield from _determinism(target or targets.parse("reference"))
+        yield from _determinism(target, emit)
         return
     installed = _installed(target, emit)
     yield installed
@@ -136,42 +140,57 @@ def _undisturbed(target: Target, store: Store) -> Iterator[Checked]:
     )
 
 
-def _determinism(target: Target) -> Iterator[Checked]:
-    first = digests(target, "fast")
-    yield _same("two runs", first, digests(target, "fast"))
-    yield _same("kernel and fallback", first, digests(target, "fallback"))
-    for hash_seed in ("1", "2"):
-        yield _same(f"PYTHONHASHSEED={hash_seed}", first, _elsewhere(target, hash_seed))
-
-
-def _same(name: str, first: Sequence[str], second: Sequence[str]) -> Checked:
-    if first == second:
-        return Checked(name, True, f"{len(first)} seeds, same digests ({first[0][:12]}…)")
-    seed = next((seed for seed, one, other in zip(SEEDS, first, second, strict=False) if one != other), SEEDS[0])
-    if not second:
-        hint = "run `simkit run -t reference --seeds 0` by itself: does it work?"
-        return Checked(name, False, "no digests came back", hint, ExitCode.INTERNAL)
-    hint = "something is not deterministic: run the seed twice with a trace and compare the first differing event"
-    return Checked(name, False, f"seed {seed} gives two digests", hint, ExitCode.DIVERGED)
-
-
-def digests(target: Target, kernel: Kernel) -> list[str]:
-    """The trace digests of `SEEDS` in this process."""
-    return [simulate(target, seed, kernel=kernel).outcome.digest for seed in SEEDS]
-
-
-def print_digests(text: str, configuration: str) -> None:
-    """In a process of its own: print the digests as JSON."""
-    sys.stdout.write(json.dumps(digests(targets.parse(text, configuration), "fast")) + "\n")
-
-
-def _elsewhere(target: Target, hash_seed: str) -> list[str]:
-    command = [sys.executable, "-c", _CHILD, target.text, target.configuration]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+def _determinism(target: Target | None, emit: Emit) -> Iterator[Checked]:
+    """The same programs in other ways; the first way is the fast loop in this process."""
+    here = Here(target)
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter and our own code
-            command, env=environment, capture_output=True, text=True, timeout=_CHILD_S, check=True
-        )
-        return list(json.loads(done.stdout))
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return []  # told as no digests
+        first = here.digests()
+    except Exception as error:  # noqa: BLE001  # whatever a program ends with is what is wrong with it
+        hint = "the program fails here already: run it by itself"
+        yield Checked("programs", False, f"{type(error).__name__}: {error}", hint, ExitCode.INTERNAL)
+        return
+    names = dict.fromkeys(name.rpartition(",")[0] for name in first)
+    yield Checked("programs", True, f"{', '.join(names)}: {len(first)} runs, digest {sameness.combined(first)[:12]}…")
+    yield _same("two runs", here, here, first)
+    yield _same("kernel and fallback", here, Here(target, "fallback"), first)
+    for environ in _SURROUNDINGS:
+        name = " ".join(f"{variable}={value}" for variable, value in environ.items())
+        yield _same(name, here, Elsewhere(target, Path(sys.executable), environ), first)
+    yield from _other_pythons(target, here, first, emit)
+
+
+def _other_pythons(target: Target | None, here: Here, first: Digests, emit: Emit) -> Iterator[Checked]:
+    """Every Python of the machine but this one; what cannot be compared is told, and no failure."""
+    survey = pythons.survey()
+    others = [python for python in survey.pythons if not python.is_this_one]
+    for python in others:
+        try:
+            path = pythons.environment(python, progress=lambda text: emit(Installing(text)))
+        except SimkitError as error:
+            yield _not_compared(
+                python.name, f"{error.problem.what.splitlines()[0]} ({python.path})", error.problem.hint
+            )
+        else:
+            yield _same(python.name, here, Elsewhere(target, path, {}, ours=False), first)
+    for broken in survey.broken:
+        yield _not_compared(str(broken.path), f"it {broken.why}")
+    if not others and not survey.broken:
+        hint = "another Python on PATH, or one that pyenv or uv keeps, is found by itself"
+        yield _not_compared("other Pythons", "there is none from 3.11 on but this one", hint)
+
+
+def _not_compared(name: str, why: str, hint: str = "") -> Checked:
+    return Checked(name, True, f"not compared: {why}", hint, ExitCode.PASSED, skipped=True)
+
+
+def _same(name: str, one: Way, other: Way, first: Digests) -> Checked:
+    try:
+        second = other.digests()
+        found = sameness.difference(one, other, first, second)
+    except WayError as error:
+        hint = "it is our own programs that could not be run there: this is a fault of simkit or of that Python"
+        return Checked(name, False, f"no digests came back: {error}", hint, ExitCode.INTERNAL)
+    if found:
+        hint = "something is not deterministic, or not the same there: the two events tell which part"
+        return Checked(name, False, found, hint, ExitCode.DIVERGED)
+    return Checked(name, True, f"{len(first)} runs, same digests ({sameness.combined(second)[:12]}…)")

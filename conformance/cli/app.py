@@ -250,7 +250,7 @@ def explain_(
 
 @app.command
 def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
-    """Check this installation: kernel, determinism across runs and hash seeds, the store, and a target when given."""
+    """Check this installation: kernel, store, determinism across runs, hash seeds and Pythons; and a target when given."""
 
     def body(session: Session) -> Done:
         result = engine.load().doctor(target, store=session.store, emit=session.emit, stopping=session.stop)
@@ -272,6 +272,9 @@ def _conduct(command: str, common: Common, body: Callable[[Session], Done], *, c
 
 def _default_format() -> Format:
     return "pretty" if sys.stdout.isatty() or os.environ.get("FORCE_COLOR") else "plain"
+        skipped = [check.name for check in result.checks if check.skipped]
+        if skipped:
+            reason += f"; not compared: {', '.join(skipped)}"
 
 
 def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:

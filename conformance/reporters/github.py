@@ -71,6 +71,8 @@ def annotation(event: e.Event) -> str | None:
             return _command("error", event.problem.code, str(event.problem))
         case e.Checked(ok=False):
             return _command("error", event.name, event.detail)
+        case e.Checked(skipped=True):
+            return _command("warning", event.name, event.detail)
         case e.VerdictReached() if event.verdict.outcome in {"inconclusive", "error"}:
             level = "warning" if event.verdict.outcome == "inconclusive" else "error"
             return _command(level, f"{event.verdict.obligation} {event.verdict.outcome}", event.verdict.reason)

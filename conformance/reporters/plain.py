@@ -132,9 +132,9 @@ def labelled(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def checked(event: e.Checked) -> list[str]:
-    state = "ok" if event.ok else "FAIL"
+    state = "skip" if event.skipped else "ok" if event.ok else "FAIL"
     line = f"{state:<4}  {event.name}" + (f": {event.detail}" if event.detail else "")
-    return [line, *([f"      hint: {event.hint}"] if event.hint and not event.ok else [])]
+    return [line, *([f"      hint: {event.hint}"] if event.hint and (event.skipped or not event.ok) else [])]
 
 
 def listed(event: e.Listed) -> list[str]:

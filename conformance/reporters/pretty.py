@@ -121,7 +121,7 @@ class Pretty:
 
     def _checked(self, event: e.Checked) -> None:
         state, *more = plain.checked(event)
-        self._console.print(Text(state, "" if event.ok else "bold red"))
+        self._console.print(Text(state, "bold yellow" if event.skipped else "" if event.ok else "bold red"))
         for line in more:
             self._console.print(Text(line))
 
