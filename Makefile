@@ -4,6 +4,7 @@
 #   make test         every test, with coverage              make quick   the same without the slow ones
 #   make lint         ruff, mypy, import-linter              make format  let ruff put things right
 #   make bench        rates beside those of peers            make docs    HTML into build/docs
+#   make yardstick    how fast known faults are found        make nightly what takes an hour, on every core
 #   make wheel        one wheel into dist/                   make lock    pin the dependencies again (needs uv)
 #   make clean        remove what the above made, .venv included
 
@@ -17,7 +18,7 @@ BIN = .venv/bin
 PACKAGES = simkit reference_runtime scenarios conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help setup certify test quick lint format bench docs wheel lock clean
+.PHONY: help setup certify test quick lint format bench yardstick nightly docs wheel lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -47,6 +48,13 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m tests.benchmarks $(BENCH_ARGS)
+
+# Every strategy under twenty seeds, into docs/yardstick.md: about half an hour of one core.
+yardstick: setup
+	$(BIN)/python -m tests.quality.table --jobs $(JOBS) --write docs/yardstick.md
+
+nightly: setup
+	$(BIN)/python -m pytest -m nightly -s $(PYTEST_ARGS) tests
 
 docs: setup
 	$(BIN)/python docs/generate.py

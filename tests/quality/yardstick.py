@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from simkit import World
-from tests.quality import classics, library, reorder, stealing, unseen, vulnerabilities
+from tests.quality import classics, library, reorder, stealing, unseen, unseen_shared, unseen_trio, vulnerabilities
 
 STRATEGIES = ("random", "pct3", "pct10", "pos", "surw", "reads-from")
 
@@ -23,11 +23,12 @@ class Program:
     """One program, and its published row, in the order of `STRATEGIES`."""
 
     name: str
-    body: Callable[[], Awaitable[None]]
+    body: Callable[..., Awaitable[None]]
     published: tuple[str, ...]
+    needs_world: bool = False
 
-    async def __call__(self, _world: World) -> None:
-        await self.body()
+    async def __call__(self, world: World) -> None:
+        await (self.body(world) if self.needs_world else self.body())
 
 
 def _rows(table: str, bodies: Mapping[str, Callable[[], Any]]) -> dict[str, Program]:
@@ -113,7 +114,7 @@ CVE-2017-6346 | 3 | 24 | 20 | 10 | 15 | 5
     _BODIES,
 )
 
-_EXTRA: dict[str, Callable[[], Any]] = {
+_EXTRA: dict[str, Callable[..., Any]] = {
     "account": unseen.account,
     "bluetooth": unseen.bluetooth,
     "philosophers": unseen.philosophers,
@@ -124,6 +125,33 @@ _EXTRA: dict[str, Callable[[], Any]] = {
     "plain_cache": unseen.plain_cache,
     "plain_handover": unseen.plain_handover,
     "hasty_deque": stealing.hasty,
+    "free_list": unseen_shared.free_list,
+    "double_checked": unseen_shared.double_checked,
+    "missed_signal": unseen_shared.missed_signal,
+    "upgrade": unseen_shared.upgrade,
+    "barrier": unseen_shared.barrier,
+    "commit_vote": unseen_shared.commit_vote,
+    "two_leaders": unseen_shared.two_leaders,
+    "off_by_one": unseen_shared.off_by_one,
+    "seqlock": unseen_shared.seqlock,
+    "last_reference": unseen_shared.last_reference,
+    "plain_pool_leak": unseen_trio.pool_leak,
+    "plain_swallowed": unseen_trio.swallowed,
+    "plain_stampede": unseen_trio.stampede,
+    "plain_lease": unseen_trio.lease,
+    "plain_replaced_event": unseen_trio.replaced_event,
+    "plain_last_closes": unseen_trio.last_one_closes,
+    "plain_stop_flag": unseen_trio.stop_flag,
+    "plain_allowance": unseen_trio.allowance,
+    "plain_waiter": unseen_trio.philosophers_with_a_waiter,
+    "plain_publishers": unseen_trio.publishers,
+    "plain_two_locks": unseen_trio.two_locks,
+    "plain_snapshot": unseen_trio.snapshot,
+    "plain_deleted": unseen_trio.deleted_in_between,
 }
+_NEED_WORLD = {"plain_deleted"}
 #: Programs beyond the yardstick, on which no strategy was tuned; nothing is published for them.
-EXTRA = {name: Program(name, body, ("·",) * len(STRATEGIES)) for name, body in _EXTRA.items()}
+EXTRA = {
+    name: Program(name, body, ("·",) * len(STRATEGIES), needs_world=name in _NEED_WORLD)
+    for name, body in _EXTRA.items()
+}
