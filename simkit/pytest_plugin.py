@@ -1,8 +1,9 @@
 """The pytest plugin: seeds of `@simkit.test`, failing seeds under ids of their own, replay of cases, the failure block.
 
-A test runs its seeds one after another inside one item; the first that fails is shrunk, explained, saved, and reported
-under the id `test_x[seed=17]`, which `--lf` and the command line find again. Importing this loads neither trio nor
-hypothesis, apsw or networkx: whoever does not simulate does not wait.
+A test runs its seeds one after another inside one item; the first that fails is shrunk, explained, saved, drawn, and reported
+under the id `test_x[seed=17]`, which `--lf` and the command line find again. Where xdist has several processes, a test of many
+seeds is an item for each. Importing this loads neither trio nor hypothesis, apsw or networkx: whoever does not simulate does
+not wait.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from simkit.case import Case
     from simkit.settings import Settings
     from simkit.testing import Failed, Spec
+    from simkit.trials import Explored
 
 _SEED = "_simkit_seed"
 #: What ends a test without saying that it found something.
@@ -29,7 +31,9 @@ _FOUND: pytest.StashKey[Found] = pytest.StashKey()
 _REPLAYED: pytest.StashKey[Replayed] = pytest.StashKey()
 _PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
 _PLAN: pytest.StashKey[_Plan] = pytest.StashKey()
+_EXPLORED: pytest.StashKey[Sequence[Explored]] = pytest.StashKey()
 _ANSWERS: pytest.StashKey[list[str]] = pytest.StashKey()
+_PAGES: pytest.StashKey[list[dict[str, str]]] = pytest.StashKey()
 
 
 class _Plan:
@@ -45,6 +49,14 @@ class _Plan:
         #: Overrides what tests say themselves.
         self.seeds: range | None = None if seeds is None else _parsed(settings.parse_seeds, seeds)
         self.seed: int | None = seed
+        from simkit._pytest import splitting
+
+        self.parts = splitting.wanted(config.getoption("simkit_split"))
+        self.pages: Path | None = None
+        if config.getoption("simkit_html") is not None:
+            from simkit._pytest import page
+
+            self.pages = page.folder(config.getoption("simkit_html"), config.invocation_params.dir, self.store)
         self.case: Case | None = None
         name = config.getoption("simkit_replay")
         if name is not None:
@@ -54,17 +66,23 @@ class _Plan:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The four options."""
+    """The options."""
     group = parser.getgroup("simkit", "simulated tests (simkit)")
     group.addoption("--simkit-seeds", metavar="N|A-B", help="seeds of every simulated test: the first N, or A to B")
     group.addoption("--simkit-seed", metavar="N", type=int, help="run simulated tests with this one seed")
     group.addoption("--simkit-replay", metavar="CASE", help="replay a case: its id, the beginning of it, or its file")
     group.addoption("--simkit-profile", metavar="NAME", help="settings of [tool.simkit.profiles.NAME]")
+    group.addoption(
+        "--simkit-html", metavar="DIR", nargs="?", const="", help="a page for each failing simulated test, in DIR"
+    )
+    group.addoption(
+        "--simkit-split", metavar="N|auto|off", help="make the seeds of a test N items (auto: as xdist has processes)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the settings when an option asks for them; else at the first simulated test."""
-    options = ("simkit_seeds", "simkit_seed", "simkit_replay", "simkit_profile")
+    options = ("simkit_seeds", "simkit_seed", "simkit_replay", "simkit_profile", "simkit_html", "simkit_split")
     if any(config.getoption(option) is not None for option in options):
         _plan(config)
 
@@ -107,30 +125,45 @@ def pytest_pycollect_makeitem(obj: object) -> list[pytest.Item] | None:
 
 
 @pytest.fixture
-def _simkit_seed(request: pytest.FixtureRequest) -> int | None:
-    """The seed that an item of its own runs; None for all."""
-    seed: int | None = getattr(request, "param", None)
+def _simkit_seed(request: pytest.FixtureRequest) -> int | range | None:
+    """The seed, or the seeds, that an item of its own runs; None for all."""
+    seed: int | range | None = getattr(request, "param", None)
     return seed
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Items of their own for the seeds that `--lf`, the command line or `--simkit-seed` name."""
-    if _spec(metafunc.function) is None:
+    """Items of their own: for the seeds that `--lf`, the command line or `--simkit-seed` name, and for parts of many seeds."""
+    spec = _spec(metafunc.function)
+    if spec is None:
         return
     plan = _plan(metafunc.config)
     if plan.case is not None:
         return
+    from simkit._pytest import nodes
+
+    values: list[int | range | None]
     if plan.seed is not None:
-        values: list[int | None] = [plan.seed]
+        values = [plan.seed]
     else:
         named = _named_seeds(metafunc.config, metafunc.definition.nodeid)
-        if not named:
+        parts = _parts(metafunc, spec, plan)
+        if not parts and not named:
             return
-        values = [None, *named]
-    ids = [pytest.HIDDEN_PARAM if seed is None else f"seed={seed}" for seed in values]
+        values = [*parts, *named] if parts else [None, *named]
+    ids = [pytest.HIDDEN_PARAM if value is None else nodes.id_of(value) for value in values]
     metafunc.fixturenames.append(_SEED)
     metafunc.parametrize(_SEED, values, indirect=True, ids=ids)
+
+
+def _parts(metafunc: pytest.Metafunc, spec: Spec, plan: _Plan) -> list[range]:
+    """The seeds of a test in parts, if it is to be split; hypothesis needs its examples in one place."""
+    if hasattr(metafunc.function, "hypothesis"):
+        return []
+    from simkit._pytest import splitting
+
+    processes = int(getattr(metafunc.config, "workerinput", {}).get("workercount", 1))
+    return splitting.parts(spec, plan.settings, plan.seeds, plan.parts, processes)
 
 
 def _named_seeds(config: pytest.Config, nodeid: str) -> list[int]:
@@ -183,13 +216,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     plan = _plan(pyfuncitem.config)
     if plan.case is not None:
         return (yield from _replaying(pyfuncitem, plan, plan.case))
-    seed = pyfuncitem.funcargs.get(_SEED)
+    own: Any = pyfuncitem.funcargs.get(_SEED)
     hypothesis = _is_hypothesis(pyfuncitem)
-    ambient = testing.Ambient(
-        plan.settings, seeds=[seed] if isinstance(seed, int) else plan.seeds, quiet=not hypothesis
-    )
-    if seed is None:
-        ambient.first = _failed_before(pyfuncitem)
+    seeds: Sequence[int] | None = [own] if isinstance(own, int) else own if isinstance(own, range) else plan.seeds
+    ambient = testing.Ambient(plan.settings, seeds=seeds, quiet=not hypothesis)
+    if not isinstance(own, int):
+        ambient.first = _failed_before(pyfuncitem, own)
     try:
         with testing.surrounded(ambient):
             return (yield)
@@ -204,12 +236,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise found.error from None
     finally:
         pyfuncitem.stash[_PASSED] = sorted({seed for seed in ambient.first if seed in ambient.passed})
+        if not hypothesis and not isinstance(own, int):
+            pyfuncitem.stash[_EXPLORED] = ambient.explored
 
 
 def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:
-    from simkit._pytest import inquest
+    from simkit._pytest import inquest, nodes
 
-    test = _base(item)
+    test = nodes.parsed(item.nodeid).base
     found = inquest.investigate(failed, test, _fixtures(item), plan.settings, plan.store)
     item.stash[_FOUND] = found
     return found
@@ -259,17 +293,13 @@ def _fixtures(item: pytest.Function) -> dict[str, Any]:
     return fixtures
 
 
-def _base(item: pytest.Item) -> str:
+def _failed_before(item: pytest.Item, part: range | None) -> list[int]:
     from simkit._pytest import nodes
 
-    return nodes.split(item.nodeid)[0]
-
-
-def _failed_before(item: pytest.Item) -> list[int]:
-    from simkit._pytest import nodes
-
-    known = [nodes.split(nodeid) for nodeid in _last_failed(item.config)]
-    return sorted({seed for base, seed in known if base == item.nodeid and seed is not None})
+    base = nodes.parsed(item.nodeid).base
+    known = [nodes.parsed(nodeid) for nodeid in _last_failed(item.config)]
+    seeds = sorted({node.seed for node in known if node.base == base and node.seed is not None})
+    return [seed for seed in seeds if part is None or seed in part]
 
 
 # ----------------------------------------------------------------------------------------------------------- reporting
@@ -277,34 +307,30 @@ def _failed_before(item: pytest.Item) -> list[int]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the block, and report a failing seed under its own id."""
+    """Add the block, and report a failing seed under its own id. What is put into the report goes along from a worker."""
     report = yield
     if report.when != "call":
         return report
     passed = item.stash.get(_PASSED, [])
     if passed:
-        vars(report)["simkit_passed"] = passed  # goes along when a worker sends the report
+        vars(report)["simkit_passed"] = passed
     found, replayed = item.stash.get(_FOUND, None), item.stash.get(_REPLAYED, None)
     if found is not None and report.failed:
-        from simkit._pytest import block, nodes
+        from simkit._pytest import telling
 
-        here = item.config.invocation_params.dir
-        text = block.of_failure(found, _typed(item), _plan(item.config).profile, here)
-        report.sections.append(("simkit", text))
-        own = nodes.split(item.nodeid)[1] is not None
-        if not own and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
+        plan = _plan(item.config)
+        telling.tell(item, report, found, plan.settings, plan.profile, plan.pages)
+        own = item.callspec.params.get(_SEED) if hasattr(item, "callspec") else None
+        if not isinstance(own, int) and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
             vars(report)["simkit_seed"] = found.failed.seed
     elif replayed is not None:
         report.sections.append(("simkit", str(replayed)))
         vars(report)["simkit_answer"] = str(replayed)
+    elif report.passed and item.stash.get(_EXPLORED, []):
+        from simkit._pytest import telling
+
+        telling.tell_explored(item, report, item.stash[_EXPLORED])
     return report
-
-
-def _typed(item: pytest.Item) -> str:
-    """The test as one would type it in the folder where pytest was started."""
-    path, sep, rest = _base(item).partition("::")
-    here = os.path.relpath(item.config.rootpath / path, item.config.invocation_params.dir)
-    return Path(here).as_posix() + sep + rest
 
 
 class _Session:
@@ -330,6 +356,9 @@ class _Session:
         answer = getattr(report, "simkit_answer", None)
         if answer is not None:
             self._config.stash.setdefault(_ANSWERS, []).append(answer)
+        page = getattr(report, "simkit_page", None)
+        if page is not None:
+            self._config.stash.setdefault(_PAGES, []).append(page)
 
     def _forget_passed(self, report: pytest.TestReport) -> None:
         passed = getattr(report, "simkit_passed", [])
@@ -338,7 +367,7 @@ class _Session:
         if passed and isinstance(failed_before, dict):
             from simkit._pytest import nodes
 
-            base, _ = nodes.split(report.nodeid)
+            base = nodes.parsed(report.nodeid).base
             gone = {nodes.with_seed(base, seed) for seed in passed}
             for key in [key for key in failed_before if str(key) in gone]:  # text, or from pytest 9.2 on an object
                 del failed_before[key]
@@ -351,6 +380,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What became of a replayed case, also when its test passes now."""
+    """What became of a replayed case, also when its test passes now; and where the pages are, when there are several."""
     for answer in config.stash.get(_ANSWERS, []):
         terminalreporter.write_line(f"simkit: {answer}")
+    pages = config.stash.get(_PAGES, [])
+    if len(pages) > 1:
+        from simkit._pytest import block, page
+
+        folder = Path(pages[0]["path"]).parent
+        index = page.write_index([page.Written(**one) for one in pages], folder)
+        told = block.shown(index, config.invocation_params.dir)
+        terminalreporter.write_line(f"simkit: pages of {len(pages)} failures: {told}")

@@ -31,6 +31,7 @@ class Settings:
     shrink_runs: int = 1000  # 0: show failures as they were drawn
     shrink_seconds: int = 20
     explain_runs: int = 250  # 0: do not explain
+    table_rows: int = 24  # of the space-time table below a failure; 0: none
 
 
 def parse_seeds(text: str) -> range:
@@ -129,10 +130,10 @@ def _text(value: Any) -> str:
 
 
 def _strategy(value: Any) -> str:
-    from simkit.testing import STRATEGIES
+    from simkit.trials import is_known, known_names
 
-    if value not in STRATEGIES:
-        raise ValueError(f"expected one of {', '.join(STRATEGIES)}; got {value!r}")
+    if not is_known(value):
+        raise ValueError(f"expected one of {known_names()}; got {value!r}")
     return str(value)
 
 
@@ -150,4 +151,5 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "shrink_runs": _whole,
     "shrink_seconds": _whole,
     "explain_runs": _whole,
+    "table_rows": _whole,
 }

@@ -15,37 +15,21 @@ import inspect
 import io
 import sys
 import types
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.settings import Settings, parse_seeds
+from simkit.trials import Explored, StrategyMaker, Trial, explores, is_known, known_names, trials
 
 if TYPE_CHECKING:
-    from simkit.strategy import Strategy
-    from simkit.tape import Stream
     from simkit.world import Outcome, World  # noqa: TC004  # nobody reads these annotations; loading them loads trio
 
-#: Makes the strategy of one run from the stream "schedule" of its tape.
-StrategyMaker = Callable[["Stream"], "Strategy | None"]
 TestFunction = Callable[..., Awaitable[object]]
 #: Seeds for each example of hypothesis, unless the decorator says how many.
 _SEEDS_AN_EXAMPLE = 5
-
-
-def _random(stream: Stream) -> Strategy:
-    from simkit.strategy import RandomWalk
-
-    return RandomWalk(stream)
-
-
-def _fifo(_stream: Stream) -> None:
-    return None
-
-
-STRATEGIES: Mapping[str, StrategyMaker] = {"random": _random, "fifo": _fifo}
 
 
 @attrs.frozen
@@ -64,6 +48,7 @@ class Failed:
 
     spec: Spec
     seed: int
+    world_seed: int  # of its tape; another one where an exploration wants the same world in each run
     arguments: Mapping[str, Any]
     outcome: Outcome[Any] = attrs.field(repr=False)
     error: BaseException
@@ -82,6 +67,7 @@ class Ambient:
     instead: Callable[[Spec, Mapping[str, Any]], object] | None = None
     passed: list[int] = attrs.field(factory=list)
     failures: list[Failed] = attrs.field(factory=list)
+    explored: list[Explored] = attrs.field(factory=list)
 
 
 _ambient = Ambient()
@@ -124,7 +110,8 @@ def test(
     Args:
         function: the test; the decorator is used with or without brackets.
         seeds: how many (the first 50, say), a range as text ("100-199"), or the seeds; None for what settings say.
-        strategy: who takes the next step: "random", "fifo", or a function from a tape's stream to a `Strategy`.
+        strategy: who takes the next step: the name of one (`simkit.strategies.NAMES`), or a function from a tape's stream to
+            a `Strategy`. "random" and "fifo" take each seed by itself; the seeds of any other are the runs of one exploration.
         processes_may_fail: whether a process may end with an exception of its own; else that fails the test.
 
     Returns: a plain function with the other arguments, which raises what the first failing seed raised.
@@ -163,16 +150,28 @@ def program_of(spec: Spec, arguments: Mapping[str, Any]) -> Callable[[World], Aw
     return functools.partial(_call, spec.function, dict(arguments))
 
 
+def strategy_of(spec: Spec, settings: Settings) -> str | StrategyMaker:
+    """Who takes the steps: what the test says, else what the settings say."""
+    return settings.strategy if spec.strategy is None else spec.strategy
+
+
+def runs_of(
+    spec: Spec,
+    arguments: Mapping[str, Any],
+    seeds: Iterable[int],
+    settings: Settings,
+    explored: list[Explored] | None = None,
+) -> Iterator[Trial]:
+    """The runs of a test that belong to `seeds`."""
+    from simkit.world import Limits
+
+    limits = Limits(steps=settings.steps_max)
+    return trials(program_of(spec, arguments), strategy_of(spec, settings), seeds, limits, explored)
+
+
 def run_seed(spec: Spec, arguments: Mapping[str, Any], seed: int, settings: Settings) -> Outcome[Any]:
     """One run of a test, drawn from `seed`."""
-    from simkit.tape import Tape
-    from simkit.world import Limits, run
-
-    tape = Tape.from_seed(seed)
-    strategy = settings.strategy if spec.strategy is None else spec.strategy
-    make = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
-    limits = Limits(steps=settings.steps_max)
-    return run(program_of(spec, arguments), tape=tape, strategy=make(tape.stream("schedule")), limits=limits)
+    return next(runs_of(spec, arguments, [seed], settings)).outcome
 
 
 def failure_of(spec: Spec, outcome: Outcome[Any]) -> BaseException | None:
@@ -200,25 +199,29 @@ def _run_seeds(spec: Spec, arguments: Mapping[str, Any]) -> None:
     if ambient.instead is not None:
         ambient.instead(spec, arguments)
         return
-    for seed in _seeds(spec, ambient):
+    runs = runs_of(spec, arguments, seeds_of(spec, ambient), ambient.settings, ambient.explored)
+    while True:
         with hushed() if ambient.quiet else contextlib.nullcontext():
-            outcome = run_seed(spec, arguments, seed, ambient.settings)
-        error = failure_of(spec, outcome)
+            trial = next(runs, None)
+        if trial is None:
+            return
+        error = failure_of(spec, trial.outcome)
         if error is not None:
-            ambient.failures.append(Failed(spec, seed, arguments, outcome, error))
+            ambient.failures.append(Failed(spec, trial.seed, trial.world_seed, arguments, trial.outcome, error))
             raise error.with_traceback(_of_program(error, spec))
-        ambient.passed.append(seed)
+        ambient.passed.append(trial.seed)
 
 
-def _seeds(spec: Spec, ambient: Ambient) -> Iterator[int]:
-    """Those that failed before, then all others."""
+def seeds_of(spec: Spec, ambient: Ambient) -> Iterator[int]:
+    """Those that failed before, unless the runs depend on each other; then all others."""
     seeds = ambient.seeds
     if seeds is None:
         seeds = spec.seeds
     if seeds is None:
         seeds = ambient.settings.seeds[:_SEEDS_AN_EXAMPLE] if in_hypothesis() else ambient.settings.seeds
-    yield from ambient.first
-    yield from (seed for seed in seeds if seed not in ambient.first)
+    first = () if explores(strategy_of(spec, ambient.settings)) else ambient.first
+    yield from first
+    yield from (seed for seed in seeds if seed not in first)
 
 
 @contextlib.contextmanager
@@ -249,8 +252,8 @@ def _check(function: TestFunction, signature: inspect.Signature, strategy: objec
         raise _misused(name, "it is not an async function", "async def, with an argument `world`")
     if "world" not in signature.parameters:
         raise _misused(name, "it has no argument `world`", "an argument `world`, which gets the simulated world")
-    if isinstance(strategy, str) and strategy not in STRATEGIES:
-        raise _misused(name, f"there is no strategy {strategy!r}", f"one of {', '.join(STRATEGIES)}, or a function")
+    if isinstance(strategy, str) and not is_known(strategy):
+        raise _misused(name, f"there is no strategy {strategy!r}", f"one of {known_names()}, or a function")
 
 
 def _misused(name: str, what: str, expected: str) -> SimkitError:

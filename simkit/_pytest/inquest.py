@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,14 +11,17 @@ from typing import Any
 
 import attrs
 
+from simkit._pytest.examples import NotJsonError, encoded
 from simkit.case import Case
 from simkit.errors import SimkitError
 from simkit.explanation import Explanation, explain
 from simkit.ladder import Ladder
 from simkit.settings import Settings
-from simkit.shrinking import Budget, Retrial, Shrunk, fingerprint_of, shrink
-from simkit.testing import Failed, Spec, failure_of, hushed, program_of
-from simkit.world import Outcome
+from simkit.shrinking import Budget, LooseSchedule, Retrial, Shrunk, fingerprint_of, shrink
+from simkit.spacetime import Known, Table, Watch, table
+from simkit.tape import Tape
+from simkit.testing import Failed, Spec, failure_of, hushed, program_of, strategy_of
+from simkit.world import Limits, Outcome
 
 _STEPS_FACTOR = 4
 _STEPS_SLACK = 1000
@@ -38,14 +40,21 @@ class Found:
     explanation: Explanation | None
     case: Case | None
     path: Path | None
+    outcome: Outcome[Any] = attrs.field(repr=False)  # of the shrunk run, watched
+    known: Known = attrs.field(repr=False)
+    strategy: str = ""  # by name, where it has one
     trouble: str = ""  # why something above is missing
+
+    def table(self, rows_max: int) -> Table:
+        """The space-time table of the shrunk run."""
+        place = place_of(self.error)
+        return table(self.outcome.trace, self.known, self.explanation, failure=place, rows_max=rows_max)
 
 
 def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings: Settings, store: Path) -> Found:
     """Shrink, explain and save, as far as the settings want it and the failure allows it."""
-    retrial = retrial_of(failed.spec, failed.arguments, failed.seed, steps=failed.outcome.steps)
+    retrial = retrial_of(failed.spec, failed.arguments, failed.world_seed, steps=failed.outcome.steps)
     shrunk, explanation, trouble = None, None, ""
-    outcome, error, output = failed.outcome, failed.error, io.StringIO()
     try:
         with hushed():
             shrunk = _shrink(failed, retrial, settings)
@@ -53,22 +62,62 @@ def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings
                 explanation = explain(retrial, shrunk.best, runs_max=settings.explain_runs)
     except SimkitError as told:
         trouble = told.problem.what
-    chosen = (outcome.departures, outcome.schedule) if shrunk is None else (shrunk.best.departures, shrunk.best.plan)
+    output, watch = io.StringIO(), Watch()
     with hushed(output):
-        _, again = retrial.run(*chosen)
+        again = _watched(watch, failed, shrunk)
+    outcome, error = failed.outcome, failed.error
     if shrunk is not None:
         outcome, error = again, failure_of(failed.spec, again) or failed.error
-    arguments = {name: value for name, value in failed.arguments.items() if name not in fixtures}
-    case, path = None, None
-    if not _is_json(arguments):
-        trouble = "the example is not JSON, so that no case can hold it"
-    else:
-        case = _case(failed, test, arguments, outcome, anomaly_of(error))
-        try:
-            path = case.save(store / "cases")
-        except OSError as problem:
-            case, trouble = None, f"the case could not be saved: {problem}"
-    return Found(failed, error, output.getvalue(), shrunk, explanation, case, path, trouble)
+    strategy = strategy_of(failed.spec, settings)
+    name = strategy if isinstance(strategy, str) else ""
+    case, path, missing = _saved(failed, test, fixtures, outcome, anomaly_of(error), name, store)
+    trouble = missing or trouble
+    return Found(failed, error, output.getvalue(), shrunk, explanation, case, path, again, watch.known, name, trouble)
+
+
+def _watched(watch: Watch, failed: Failed, shrunk: Shrunk | None) -> Outcome[Any]:
+    """The run that is shown, once more, for what it prints and for the table of it."""
+    departures, plan = failed.outcome.departures, failed.outcome.schedule
+    if shrunk is not None:
+        departures, plan = dict(shrunk.best.departures), shrunk.best.plan
+    return watch.run(
+        program_of(failed.spec, failed.arguments),
+        tape=Tape.from_departures(departures, entropy=failed.world_seed),
+        strategy=LooseSchedule(plan),
+        limits=Limits(steps=failed.outcome.steps * (1 if shrunk is None else _STEPS_FACTOR) + _STEPS_SLACK),
+    )
+
+
+def _saved(
+    failed: Failed,
+    test: str,
+    fixtures: Mapping[str, Any],
+    outcome: Outcome[Any],
+    anomaly: str,
+    strategy: str,
+    store: Path,
+) -> tuple[Case | None, Path | None, str]:
+    """The case, where it is, and why one of them is missing."""
+    try:
+        arguments = {name: encoded(value) for name, value in failed.arguments.items() if name not in fixtures}
+    except (NotJsonError, RecursionError) as problem:
+        return None, None, f"a case: no file can hold the example ({problem})"
+    case = Case(
+        world="simulated",
+        target={"name": "pytest", "test": test},
+        scenario={"arguments": arguments},
+        seed=failed.world_seed,
+        options={"steps": outcome.steps, "strategy": strategy, "run": failed.seed},
+        departures=outcome.departures,
+        schedule=outcome.schedule,
+        expect={"obligation": "the test passes", "anomaly": anomaly},
+        digest=outcome.digest,
+        ladder=Ladder.of(outcome.trace),
+    )
+    try:
+        return case, case.save(store / "cases"), ""
+    except OSError as problem:
+        return None, None, f"a case: it could not be saved ({problem})"
 
 
 def retrial_of(spec: Spec, arguments: Mapping[str, Any], seed: int, *, steps: int) -> Retrial:
@@ -107,25 +156,3 @@ def _shrink(failed: Failed, retrial: Retrial, settings: Settings) -> Shrunk | No
     budget = Budget(settings.shrink_runs, settings.shrink_seconds or None, time.monotonic)
     schedule = failed.outcome.schedule
     return shrink(retrial, failed.outcome.departures, schedule, fingerprint=fingerprint_of(error), budget=budget)
-
-
-def _case(failed: Failed, test: str, arguments: dict[str, Any], outcome: Outcome[Any], anomaly: str) -> Case:
-    return Case(
-        world="simulated",
-        target={"name": "pytest", "test": test},
-        scenario={"arguments": arguments},
-        seed=failed.seed,
-        options={"steps": outcome.steps},
-        departures=outcome.departures,
-        schedule=outcome.schedule,
-        expect={"obligation": "the test passes", "anomaly": anomaly},
-        digest=outcome.digest,
-        ladder=Ladder.of(outcome.trace),
-    )
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
-    except (TypeError, ValueError, RecursionError):
-        return False

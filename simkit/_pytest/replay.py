@@ -1,39 +1,33 @@
-"""A case, run again inside its test: reproduced, fixed, a different failure, or diverged at an event."""
+"""A case, run again inside its test. What became of it `simkit.replaying` says: reproduced, fixed, a different failure, or
+diverged at an event.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
-from simkit._pytest.inquest import anomaly_of, retrial_of
+from simkit import replaying
+from simkit._pytest.examples import decoded
+from simkit._pytest.inquest import anomaly_of
 from simkit.case import Case
-from simkit.errors import Problem, SimkitError
-from simkit.shrinking import LooseSchedule
-from simkit.strategy import ReplayDivergedError, ReplaySchedule, Segment
+from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.testing import Spec, failure_of, program_of
-from simkit.world import Limits, run
-
-_MAIN = 1
-Answer = Literal["reproduced", "fixed", "different failure", "diverged"]
+from simkit.world import Limits, Outcome
 
 
 @attrs.frozen
 class Replayed:
-    """What became of a case."""
+    """What became of a case in its test."""
 
-    case: Case
-    answer: Answer
-    digest: str
-    error: BaseException | None
-    note: str = ""
+    verdict: replaying.Replayed
+    error: BaseException | None  # what the test fails with
 
     def __str__(self) -> str:
-        same = "the same digest" if self.digest == self.case.digest else "another digest"
-        digest = f", with {same} {self.digest}" if self.answer == "reproduced" else ""
-        return f"case {self.case.id}: {self.answer}{digest}{self.note}"
+        return str(self.verdict)
 
 
 def find(name: str, store: Path) -> Case:
@@ -54,40 +48,33 @@ def find(name: str, store: Path) -> Case:
 
 def replay(case: Case, spec: Spec, arguments: Mapping[str, Any], steps_max: int) -> Replayed:
     """Run the case's test with the recorded choices and schedule; loosely once more where these no longer fit."""
-    arguments = {**arguments, **case.scenario.get("arguments", {})}
-    program = program_of(spec, arguments)
-    outcome = run(program, tape=case.tape(), strategy=case.strategy(), limits=Limits(steps=steps_max))
-    error = failure_of(spec, outcome)
-    if isinstance(error, ReplayDivergedError):
-        before = _until_main_ended(case.schedule)
-        if error.event < sum(steps for _, steps in before):
-            return _loosely(case, spec, arguments, error)
-        # The recorded run ended by its failure; a mended one takes the same steps up to there, and then goes on.
-        strategy = ReplaySchedule(before, then=LooseSchedule())
-        outcome = run(program, tape=case.tape(), strategy=strategy, limits=Limits(steps=steps_max))
+    arguments = {**arguments, **decoded(case.scenario.get("arguments", {}))}
+
+    def judge(outcome: Outcome[Any]) -> list[str]:
         error = failure_of(spec, outcome)
-    if error is None:
-        return Replayed(case, "fixed", outcome.digest, None)
-    same = anomaly_of(error) == (case.expect or {}).get("anomaly")
-    return Replayed(case, "reproduced" if same else "different failure", outcome.digest, error)
+        return [] if error is None else [anomaly_of(error)]
+
+    verdict = replaying.replay(case, program_of(spec, arguments), judge=judge, limits=Limits(steps=steps_max))
+    if verdict.answer == "fixed":
+        return Replayed(verdict, None)
+    error = failure_of(spec, verdict.outcome)
+    return Replayed(verdict, _diverged(verdict, error) if verdict.answer == "diverged" else error)
 
 
-def _until_main_ended(schedule: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """Up to the last step of the main task, which is number 1; what follows only winds up."""
-    ends = [at + 1 for at, (task, _) in enumerate(schedule) if task == _MAIN]
-    return schedule[: max(ends, default=0)]
-
-
-def _loosely(case: Case, spec: Spec, arguments: Mapping[str, Any], diverged: ReplayDivergedError) -> Replayed:
-    """The program has changed: follow the schedule as far as it fits, and tell what that gives as well."""
-    steps = sum(steps for _, steps in case.schedule)
-    retrial = retrial_of(spec, arguments, case.seed or 0, steps=steps)
-    _, outcome = retrial.run(case.departures, case.schedule)
-    error = failure_of(spec, outcome)
-    followed = "it passes" if error is None else f"it fails: {anomaly_of(error)}"
-    note = f" at event {diverged.event}; followed as far as it fits, {followed}"
-    diverged.add_note(f"case {case.id} diverged{note}")
-    return Replayed(case, "diverged", outcome.digest, diverged, note)
+def _diverged(verdict: replaying.Replayed, error: BaseException | None) -> SimkitError:
+    told = SimkitError(
+        Problem(
+            "replay-diverged",
+            str(verdict),
+            f"case {verdict.case.id}",
+            "the recorded run",
+            "the program, its dependencies or Python changed since the case was recorded, or something the guard does not see "
+            "is not deterministic: `simkit doctor` tells which",
+            ExitCode.DIVERGED,
+        )
+    )
+    told.__cause__ = error
+    return told
 
 
 def _of_a_test(case: Case, where: str) -> Case:

@@ -27,8 +27,8 @@ from simkit.testing import Ambient, surrounded
 def test_ids_of_seeds_can_be_taken_apart(base: str, own: str) -> None:
     """With and without other parameters, there and back."""
     assert nodes.with_seed(base, 17) == own
-    assert nodes.split(own) == (base, 17)
-    assert nodes.split(base) == (base, None)
+    assert nodes.parsed(own) == nodes.Node(base, 17)
+    assert nodes.parsed(base) == nodes.Node(base)
 
 
 def test_seeds_are_found_by_function() -> None:

@@ -62,6 +62,11 @@ def cases(pytester: pytest.Pytester) -> list[Path]:
     return sorted((pytester.path / ".simkit/cases").glob("*.json"))
 
 
+def told(case: Path, result: pytest.RunResult, answer: str) -> None:
+    """The last lines say what became of the case."""
+    result.stdout.fnmatch_lines([f"simkit: case {case.stem}: {answer}"])
+
+
 def failing_seed(result: pytest.RunResult) -> int:
     found = re.search(r"FAILED test_counter.py::test_counter\[seed=(\d+)\]", result.stdout.str())
     assert found, result.stdout.str()
@@ -292,7 +297,7 @@ def test_a_case_replays_with_the_same_digest(pytester: pytest.Pytester) -> None:
     for name in (case.stem, case.stem[:5], ".simkit/cases/" + case.name):
         result = run(pytester, "--simkit-replay", name)
         result.assert_outcomes(failed=1, deselected=1)
-        result.stdout.fnmatch_lines([f"simkit: case {case.stem}: reproduced, with the same digest {data['digest']}"])
+        told(case, result, f"reproduced, AssertionError at *, with the same digest {data['digest']}")
 
 
 def test_a_mended_program_is_told_fixed(pytester: pytest.Pytester) -> None:
@@ -304,7 +309,7 @@ def test_a_mended_program_is_told_fixed(pytester: pytest.Pytester) -> None:
     (pytester.path / "test_counter.py").write_text(source.replace("seen + 1", "value + 1"), encoding="utf-8")
     result = run(pytester, "--simkit-replay", case.stem)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines([f"simkit: case {case.stem}: fixed"])
+    told(case, result, "fixed")
 
 
 def test_another_failure_and_a_divergence_are_told(pytester: pytest.Pytester) -> None:
@@ -316,12 +321,12 @@ def test_another_failure_and_a_divergence_are_told(pytester: pytest.Pytester) ->
     source = path.read_text(encoding="utf-8")
     path.write_text(source.replace("assert value == 2", "assert value == 2 or 1 / 0"), encoding="utf-8")
     result = run(pytester, "--simkit-replay", case.stem)
-    result.stdout.fnmatch_lines([f"simkit: case {case.stem}: different failure"])
+    told(case, result, "different failure: ZeroDivisionError at test_counter.py:test_counter")
     path.write_text(source.replace("    value = 0\n", "    value = 0\n    await trio.sleep(1)\n"), encoding="utf-8")
     result = run(pytester, "--simkit-replay", case.stem)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [f"simkit: case {case.stem}: diverged at event *; followed as far as it fits, it fails*"]
+    told(
+        case, result, "diverged at event *; followed as far as it fits: AssertionError at test_counter.py:test_counter*"
     )
 
 
@@ -364,7 +369,8 @@ def test_wrong_settings_are_told_all_at_once(pytester: pytest.Pytester) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stderr.str()
     assert "tool.simkit.seed: unknown key; did you mean 'seeds'?" in text
-    assert "tool.simkit.strategy: expected one of random, fifo; got 'lucky'" in text
+    assert "tool.simkit.strategy: expected one of random, fifo, trio, pos, surw," in text
+    assert "got 'lucky'" in text
     assert "tool.simkit.profiles.nightly.shrink_run: unknown key; did you mean 'shrink_runs'?" in text
     assert "there is no profile 'nigthly'; did you mean 'nightly'?" in text
     assert str(pytester.path / "pyproject.toml") in text
@@ -419,7 +425,7 @@ def test_a_simulated_run_inside_hypothesis_replays_as_a_case(pytester: pytest.Py
     assert list(data["scenario"]["arguments"]) == ["amounts"]
     again = run(pytester, "--simkit-replay", case.stem)
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines([f"simkit: case {case.stem}: reproduced, with the same digest {data['digest']}"])
+    told(case, again, f"reproduced, AssertionError at *, with the same digest {data['digest']}")
     assert "amounts=[" not in again.stdout.str()
     run(pytester, "--simkit-seed", str(data["seed"])).assert_outcomes(failed=1)
 

@@ -1,0 +1,53 @@
+"""What a report gets: the block and the page of a failure, and how far an exhaustive strategy came."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from simkit._pytest import block, nodes, page
+from simkit._pytest.inquest import Found
+from simkit.settings import Settings
+from simkit.trials import Explored
+
+
+def tell(
+    item: pytest.Item,
+    report: pytest.TestReport,
+    found: Found,
+    settings: Settings,
+    profile: str | None,
+    pages: Path | None,
+) -> None:
+    """Add the block to the report, and write the page if `pages` is its folder."""
+    here = item.config.invocation_params.dir
+    commands = block.commands(found, typed(item), profile)
+    path = None
+    if pages is not None:
+        test = nodes.parsed(item.nodeid).base
+        written = page.write(found, test, commands, report.longreprtext, pages)
+        path = Path(written.path)
+        vars(report)["simkit_page"] = {"path": written.path, "test": written.test, "title": written.title}
+    report.sections.append(("simkit", block.of_failure(found, commands, here, settings.table_rows, path)))
+
+
+def tell_explored(item: pytest.Item, report: pytest.TestReport, explored: Sequence[Explored]) -> None:
+    """Whether an exhaustive strategy is through: a pass means more then."""
+    for one in explored:
+        if one.exhausted:
+            told = f"nothing is left to explore after {one.runs} runs, and none fails"
+        elif one.same_world:
+            told = f"none of {one.runs} runs fails; more are left to explore than the test has seeds"
+        else:
+            continue
+        vars(report)["simkit_answer"] = f"{typed(item)}: {one.strategy}: {told}"
+
+
+def typed(item: pytest.Item) -> str:
+    """The test as one would type it in the folder where pytest was started."""
+    path, sep, rest = nodes.parsed(item.nodeid).base.partition("::")
+    here = os.path.relpath(item.config.rootpath / path, item.config.invocation_params.dir)
+    return Path(here).as_posix() + sep + rest
