@@ -23,20 +23,23 @@ import trio
 
 from conformance import pythons
 from simkit.errors import SimkitError
-from tests.benchmarks import checking, cores, kernel, runtime, searching, storage
+from tests.benchmarks import aio, checking, composite, cores, growth, kernel, runtime, searching, storage
 from tests.benchmarks.contest import REPEATS, Contest, Gauge, Line, hold, read
 
 Row = Contest | Gauge
 PARTS: dict[str, Callable[[int], Sequence[Row]]] = {
     "kernel": kernel.contests,
+    "asyncio": aio.contests,
     "storage": storage.contests,
+    "composite": composite.contests,
+    "growth": growth.contests,
     "runtime": runtime.contests,
     "cores": cores.contests,
     "searching": searching.contests,
     "checking": checking.contests,
 }
 #: What other Pythons are asked for.
-ELSEWHERE = ("kernel",)
+ELSEWHERE = ("kernel", "asyncio")
 PEERS = ("simpy", "looptime", "simloom; python_version >= '3.12'")
 _SCHEMA = "simkit/bench/2"
 _REPOSITORY = Path(__file__).resolve().parent.parent.parent
