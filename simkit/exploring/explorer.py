@@ -32,7 +32,7 @@ __all__ = ["DEFAULT", "explore"]
 DEFAULT = "default"
 _BUDGET = Budget()
 #: A run may take so many times the steps of the default run, and at least so many.
-_TIMES, _STEPS_MIN = 20, 20_000
+_TIMES, _STEPS_MIN = 50, 5_000
 
 
 def explore(
@@ -64,7 +64,7 @@ def explore(
         failing: gives what is wrong with a run; default: what main raised, or a deadlock.
         without: kinds of strikes to leave out, as patterns: "disk.read_eio", "crash.*".
         points: the named points that should be hit, as from `point_coverage.declared`.
-        limits: bounds of each run; default: twenty times the steps of the default run.
+        limits: bounds of each run; default: fifty times the steps of the default run, at least 5,000.
         kernel: as for `run`.
         guard: as for `run`.
         executor: whose processes make the runs of stages that can be divided; program and `failing` must be importable.

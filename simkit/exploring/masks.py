@@ -17,9 +17,11 @@ _RATIOS: tuple[Ratio, ...] = (_NEVER, (1, 1000), (1, 100), (1, 10))
 _WEIGHTS = (6, 2, 2, 1)
 #: In so many of the runs nothing strikes at all: the schedule alone is to be seen.
 _QUIET = (3, 1)
-#: How many crashes a run has at most, so that it can come to an end; and how many other faults.
+#: How many crashes a run has at most, so that it can come to an end; how often it stands still; how many other faults.
 _CRASHES = (1, 2, 3, 5)
+_STANDSTILLS = (1, 2, 3)
 _FAULTS_MAX = 100
+_LONG = tuple(OPEN + what for what in ("stuck", "clog", "stall"))
 _STATE = f"{OPEN}state"
 
 
@@ -32,6 +34,7 @@ class SwarmMask:
         self._ratios: dict[tuple[str, str], Ratio] = {}
         self._quiet = self._stream.choose("quiet", 2, _QUIET) == 1
         self._crashes_left = _CRASHES[self._stream.choose("crashes", len(_CRASHES))]
+        self._standstills_left = _STANDSTILLS[self._stream.choose("standstills", len(_STANDSTILLS))]
         self._faults_left = _FAULTS_MAX
 
     def ratio(self, label: str, site_key: str) -> Ratio:
@@ -51,6 +54,9 @@ class SwarmMask:
         if label.startswith("crash/") or site_key.startswith(f"{OPEN}oom"):
             self._crashes_left -= 1
             return self._crashes_left >= 0
+        if site_key.startswith(_LONG):
+            self._standstills_left -= 1
+            return self._standstills_left >= 0
         self._faults_left -= 1
         return self._faults_left >= 0
 
