@@ -82,8 +82,8 @@ class Crew:
             self._recorder.add(Resumed(self._world.now_ns(), unit.incarnation))
 
     def _note_exit(self, unit: Unit) -> None:
-        """Record a death the kit did not cause; too many of them make the target unjudgeable."""
-        self._exits += 1
+        """Record a death the kit did not cause; too many of them make the target unjudgeable, unless its disk is to blame."""
+        self._exits += not self._world.stormy
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "exited"))
         if self._exits > EXITS_MAX:
             raise SimkitError(

@@ -23,7 +23,7 @@ from conformance.injector import Injector
 from conformance.recorder import Recorder
 from conformance.saboteur import Saboteur
 from conformance.world import Patience
-from scenarios.history import TERMINAL, Closed, History, Quiet, Status
+from scenarios.history import STORM, TERMINAL, Closed, Fired, History, Quiet, Status
 from scenarios.plan import Call
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import Outside
@@ -101,6 +101,7 @@ class _Driver:
             self._patience,
         )
         self._is_started = self._is_quiet = False
+        self._was_stormy = False
         self._shown_ns = 0  # when a status was last answered as one
 
     def observation(self) -> Observation:
@@ -110,6 +111,8 @@ class _Driver:
 
     async def drive(self, nursery: trio.Nursery) -> None:
         self.saboteur.begin(nursery)
+        if self._world.stormy:
+            self._recorder.add(Fired(self._world.now_ns(), STORM))
         await self._ensure_up()
         self._patience.disturb()
         self._headway.started_ns = self._world.now_ns()
@@ -138,6 +141,9 @@ class _Driver:
 
     async def _ensure_up(self) -> None:
         """Restart what is down, and ask the target to resume where that is the caller's part."""
+        if self._world.stormy or self._was_stormy:
+            self._was_stormy = self._world.stormy
+            self._patience.disturb()  # time counts from the last fault
         started = await self._crew.ensure_up()
         if started:
             self.saboteur.target_is_back()
@@ -231,13 +237,12 @@ class _Driver:
         if status.state == "waiting" and (wait := self._headway.awaited(status.on)) is not None:
             if await self.saboteur.at("waiting", wait.id):
                 return False
-            if (await self._client.signal(wait)).outcome == "ok":
-                self._headway.signalled(wait)
+            if self._headway.signalled(wait, (await self._client.signal(wait)).outcome):
                 self._patience.disturb()
                 await self.saboteur.after_signal(wait)
         return False
 
     def _maybe_quiet(self) -> None:
-        if not self._is_quiet and self.saboteur.finished:
+        if not self._is_quiet and self.saboteur.finished and not self._world.stormy:
             self._is_quiet = True
             self._recorder.add(Quiet(self._world.now_ns()))

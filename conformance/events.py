@@ -28,8 +28,8 @@ from simkit.errors import ExitCode, Problem
 SCHEMA = "simkit/event/1"
 
 World = Literal["process", "simulated"]
-#: `clean`: nothing was violated by a run of which no violation was expected.
-Answer = Literal["reproduced", "fixed", "clean", "different", "diverged"]
+#: `clean`: nothing was violated by a run of which no violation was expected. `stopped`: it was not to be run to its end.
+Answer = Literal["reproduced", "fixed", "clean", "different", "diverged", "stopped"]
 
 
 def _counts(values: Mapping[str, int]) -> dict[str, int]:
@@ -150,6 +150,7 @@ class Replayed:
     at_event: int | None = None  # for "diverged": the first event that differs, recorded and replayed side by side
     recorded: str = ""
     replayed: str = ""
+    since_event: int | None = None  # the first event that may differ, where it is only known to lie between the two
 
 
 @attrs.frozen
@@ -161,8 +162,8 @@ class Checked:
     detail: str = ""
     hint: str = ""
     exit_code: ExitCode = ExitCode.TARGET
-
     skipped: bool = False  # it could not be made: no failure, and told as loudly as one
+
 
 @attrs.frozen
 class Listed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import networkx as nx
 
@@ -25,15 +25,20 @@ class Headway:
         self._seen = 0
         self.started_ns = 0
         self._signalled_ns: dict[str, int] = {}  # wait id → when its signal was acknowledged
+        self._perhaps: set[str] = set()  # waits whose signal was sent, and nobody knows whether it came
 
     def caller(self, call: int) -> int:
         """The incarnation behind a request."""
         self._look()
         return self._callers[call][1]
 
-    def signalled(self, wait: Wait) -> None:
-        """The signal of this wait has been acknowledged."""
-        self._signalled_ns[wait.id] = self._now_ns()
+    def signalled(self, wait: Wait, outcome: Literal["ok", "error", "indefinite"]) -> bool:
+        """The signal of this wait was sent, with this outcome; whether it has been acknowledged."""
+        if outcome == "ok":
+            self._signalled_ns[wait.id] = self._now_ns()
+        elif outcome == "indefinite":
+            self._perhaps.add(wait.id)
+        return outcome == "ok"
 
     def awaited(self, signal: str | None) -> Wait | None:
         """The wait to signal next: of this name, not signalled yet, with everything before it visibly done."""
@@ -65,7 +70,7 @@ class Headway:
             case Call():
                 return leaf in self._answered_ns
             case Wait():
-                return leaf in self._signalled_ns
+                return leaf in self._signalled_ns or leaf in self._perhaps
             case _:
                 return self._began(leaf)
 

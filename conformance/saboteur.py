@@ -187,8 +187,7 @@ class Saboteur:
     async def _signal_early(self, wait: Wait) -> None:
         for one in self._injector.at("ack", verb="start", op=wait.id):
             self._note(one)
-            if (await self._client.signal(wait)).outcome == "ok":
-                self._headway.signalled(wait)
+            if self._headway.signalled(wait, (await self._client.signal(wait)).outcome):
                 self._patience.disturb()
                 await self.after_signal(wait)
 

@@ -23,12 +23,12 @@ from scenarios import catalogue
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import Plan
 from simkit.errors import ExitCode, Problem, SimkitError
-from simkit.strategy import RandomWalk, ReplaySchedule, Strategy
+from simkit.strategy import RandomWalk
 from simkit.tape import Tape
 from simkit.world import Limits, Outcome, World, run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from conformance.manifest import Manifest
     from conformance.targets import Target
@@ -48,6 +48,7 @@ class Simulated:
     scenario: Scenario
     observation: Observation
     outcome: Outcome[Observation] = attrs.field(repr=False)
+    swarm: bool = False
 
 
 @functools.cache
@@ -89,32 +90,53 @@ def simulate(
     scenario: Scenario | None = None,
     mutant: str | None = None,
     kernel: Kernel = "fast",
+    swarm: bool = False,
     extra: tuple[Interruption, ...] = (),
 ) -> Simulated:
-    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top."""
+    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top; `swarm`: and drawn faults."""
     tape = Tape.from_seed(seed)
     if scenario is None:
         scenario = draw(target.manifest, tape, seed)
     if extra:
         scenario = attrs.evolve(scenario, interruptions=(*scenario.interruptions, *extra))
     strategy = RandomWalk(tape.stream("schedule"))
-    return _simulate(target, tape, strategy, scenario, mutant, kernel)
+    with applied(mutant):
+        outcome = run(
+            program(target, scenario, swarm=swarm), tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS
+        )
+    return Simulated(scenario, observed(outcome, scenario), outcome, swarm)
 
 
-def simulate_again(
-    target: Target,
-    scenario: Mapping[str, Any],
-    *,
-    departures: Any,
-    schedule: Any,
-    seed: int,
-    mutant: str | None,
-    kernel: Kernel = "fast",
-) -> Simulated:
-    """Run what a case holds. Raises `ReplayDivergedError` where the run takes another way."""
-    tape = Tape.from_departures(departures, entropy=seed)
-    strategy = ReplaySchedule(schedule)
-    return _simulate(target, tape, strategy, scenario_from_json(scenario), mutant, kernel)
+def program(
+    target: Target, scenario: Scenario | Callable[[World], Scenario], *, swarm: bool = False
+) -> Callable[[World], Awaitable[Observation]]:
+    """One run of `scenario` on `target`, for `simkit.run`; a function draws the scenario in the world itself."""
+    manifest = target.manifest
+    module = load_module(target.folder / "adapter.py")
+    subject = subject_of(manifest)
+    subject = attrs.evolve(subject, bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
+    environment = {
+        **manifest.configurations[target.configuration].env,
+        "SIMKIT_CONFIGURATION": target.configuration,
+        "SIMKIT_CALL_TIMEOUT_MS": str(manifest.limits.call_timeout_ms),
+    }
+
+    async def main(world: World) -> Observation:
+        chosen = scenario if isinstance(scenario, Scenario) else scenario(world)
+        try:
+            async with trio.open_nursery() as nursery:
+                simulated = SimulatedWorld(world, module, environment, nursery)
+                if swarm:
+                    simulated.stir(subject.units)
+                seen = await observe(simulated, subject, chosen, RUN)
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise the_problem(group) from group
+        if simulated.problems:
+            raise SimkitError(simulated.problems[0])
+        return seen
+
+    return main
 
 
 def draw(manifest: Manifest, tape: Tape, seed: int) -> Scenario:
@@ -149,42 +171,8 @@ def scenario_from_json(data: Mapping[str, Any]) -> Scenario:
         ) from error
 
 
-def _simulate(
-    target: Target,
-    tape: Tape,
-    strategy: Strategy,
-    scenario: Scenario,
-    mutant: str | None,
-    kernel: Kernel,
-) -> Simulated:
-    manifest = target.manifest
-    module = load_module(target.folder / "adapter.py")
-    subject = subject_of(manifest)
-    subject = attrs.evolve(subject, bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
-    environment = {
-        **manifest.configurations[target.configuration].env,
-        "SIMKIT_CONFIGURATION": target.configuration,
-        "SIMKIT_CALL_TIMEOUT_MS": str(manifest.limits.call_timeout_ms),
-    }
-
-    async def main(world: World) -> Observation:
-        try:
-            async with trio.open_nursery() as nursery:
-                simulated = SimulatedWorld(world, module, environment, nursery)
-                seen = await observe(simulated, subject, scenario, RUN)
-                nursery.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            raise the_problem(group) from group
-        if simulated.problems:
-            raise SimkitError(simulated.problems[0])
-        return seen
-
-    with applied(mutant):
-        outcome = run(main, tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS)
-    return Simulated(scenario, _observed(outcome, scenario), outcome)
-
-
-def _observed(outcome: Outcome[Observation], scenario: Scenario) -> Observation:
+def observed(outcome: Outcome[Observation], scenario: Scenario) -> Observation:
+    """What a run gave. Raises `SimkitError` when it met a bound, or kit or adapter broke the protocol."""
     if outcome.bound is not None:
         raise SimkitError(
             Problem(

@@ -81,6 +81,10 @@ class World(Protocol):
 
     def now_ns(self) -> int: ...
     def nonce(self) -> str: ...
+    @property
+    def stormy(self) -> bool:
+        """Whether the world's own faults are on (simulated world only): nothing has to be reached before they are off."""
+
     async def sleep_ns(self, ns: int) -> None: ...
     def serving(self, outside: Outside, gate: Gate) -> AbstractAsyncContextManager[None]:
         """In this block the target's calls reach `outside`, through `gate`."""

@@ -147,9 +147,13 @@ class Answered:
     status: Status | None = None
 
 
+#: Label of the `Fired` from which on, until `Quiet`, the world itself misbehaves: slow and failing disks, bad links.
+STORM = "storm"
+
+
 @attrs.frozen
 class Fired:
-    """An interruption took place; `label` is `Interruption.label`."""
+    """An interruption took place; `label` is `Interruption.label`, or `STORM`."""
 
     at_ns: int
     label: str

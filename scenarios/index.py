@@ -21,6 +21,7 @@ import attrs
 
 from scenarios.history import (
     ACCEPTED,
+    STORM,
     Answered,
     Applied,
     Asked,
@@ -63,6 +64,7 @@ class Facts:
     died: Mapping[int, int]
     paused: Mapping[int, tuple[int, ...]]
     deaths: tuple[int, ...]  # indexes of Died
+    storm: tuple[int, int]  # indexes between which the world itself misbehaved; the same twice for none
     halts: tuple[int, ...]  # indexes of Died, Paused, Resumed and of every Fired that touches workers or services
     troubles: tuple[int, ...]  # halts, and replies that were lost or said 5xx
     quiet: int | None
@@ -138,7 +140,8 @@ class Facts:
 
     def halted(self, start: int, end: int) -> bool:
         """Did anything stop, resume or disturb workers or services between two events?"""
-        return _between(self.halts, start, end)
+        begins, ends = self.storm
+        return _between(self.halts, start, end) or (start < ends and begins < end)
 
     def death_between(self, start: int, end: int) -> bool:
         return _between(self.deaths, start, end)
@@ -205,6 +208,7 @@ def _derive(history: History) -> Facts:
         died=_first(history, Died),
         paused=_pauses(history),
         deaths=tuple(index for index, event in enumerate(history.events) if isinstance(event, Died)),
+        storm=_storm(history),
         halts=halts,
         troubles=tuple(sorted({*halts, *lost})),
         quiet=next((index for index, event in enumerate(history.events) if isinstance(event, Quiet)), None),
@@ -305,6 +309,16 @@ def _pauses(history: History) -> dict[int, tuple[int, ...]]:
         if isinstance(event, Paused):
             found[event.incarnation] = (*found.get(event.incarnation, ()), index)
     return found
+
+
+def _storm(history: History) -> tuple[int, int]:
+    begins = next(
+        (n for n, event in enumerate(history.events) if isinstance(event, Fired) and event.label == STORM), None
+    )
+    if begins is None:
+        return 0, 0
+    ends = next((n for n, event in enumerate(history.events) if isinstance(event, Quiet)), len(history.events))
+    return begins, ends
 
 
 def _is_halt(event: object) -> bool:

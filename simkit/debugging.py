@@ -19,7 +19,7 @@ from simkit.standstill import frames_of
 from simkit.stepwise import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from simkit.stepwise import Moment
 
@@ -69,10 +69,12 @@ class TaskDebugger(pdb.Pdb):
         super().__init__(nosigint=True, skip=_SKIPPED, **options)
         self._resting: list[tuple[FrameType, int]] = []
         self._goes_on = False
+        self._end: Callable[[], object] = int
 
     def hold(self, moment: Moment) -> None:
         """Let the user look around in the task's frames, then go on as told."""
         self._resting = list(moment.task.iter_await_frames())
+        self._end = moment.end
         at = self._at(moment)
         self.message(
             f"before event {len(moment.world.trace)}, step {moment.step}: {moment.task.name} is about to go on"
@@ -81,8 +83,6 @@ class TaskDebugger(pdb.Pdb):
         self.interaction(self._resting[at][0], None)
         outermost = self._resting[0][0]
         self._resting = []
-        if self.quitting:
-            raise Stop
         if not self._goes_on or self.breaks:
             self.botframe = outermost
             sys.settrace(self.trace_dispatch)
@@ -103,6 +103,10 @@ class TaskDebugger(pdb.Pdb):
         self._goes_on = False
         with state.off():
             super().interaction(*args, **options)
+        if self.quitting:
+            sys.settrace(None)
+            self._end()
+            raise Stop  # and not BdbQuit, which a program may take for an error of its own
 
     @staticmethod
     def _at(moment: Moment) -> int:

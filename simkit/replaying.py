@@ -25,12 +25,13 @@ from simkit.strategy import ReplayDivergedError, ReplaySchedule, Segment, Strate
 from simkit.trace import Sink
 from simkit.world import KernelName, Limits, Outcome, World, run
 
-__all__ = ["Answer", "Divergence", "Moment", "Replayed", "Standstill", "replay", "replay_until"]
+__all__ = ["Answer", "Divergence", "Moment", "Replayed", "Standstill", "Stop", "replay", "replay_until"]
 
 Program = Callable[[World], Awaitable[Any]]
 #: Names what a run shows that it should not, in the words of `case.expect["anomaly"]`; nothing for a run that passes.
 Judge = Callable[[Outcome[Any]], Sequence[str]]
-Answer = Literal["reproduced", "fixed", "different failure", "diverged"]
+#: "stopped": a call-back ended the replay on its way, so that nothing is known.
+Answer = Literal["reproduced", "fixed", "different failure", "diverged", "stopped"]
 _MAIN = 1
 _LIMITS = Limits()
 
@@ -68,7 +69,7 @@ class Replayed:
                 return f"{words}, {shown}, with the same digest {self.digest}"
             case "diverged":
                 return f"{words} {self.divergence}; followed as far as it fits: {shown}"
-        return words if self.answer == "fixed" else f"{words}: {shown}"
+        return words if self.answer in {"fixed", "stopped"} else f"{words}: {shown}"
 
 
 def replay(
@@ -94,13 +95,16 @@ def replay(
         guard: as for `run`.
         limits: as for `run`; a changed program may run away.
         trace_sink: an open text file that gets every event of the replay as JSON lines, as it goes.
-        before: (number of an event, what to call): called once, in the replay, right before the step of that event.
+        before: (number of an event, what to call): called once, in the replay, right before the step of that event. It ends
+            the replay by `Moment.end`, or by raising `Stop`.
 
     Raises: SimkitError when there is no such event, or for a case of real processes.
     """
     again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
     _check(case)
     outcome = again.watched(before, trace_sink) if before is not None else again.strictly(trace_sink)
+    if isinstance(outcome.error, Stop):
+        return Replayed(case, "stopped", outcome, ())
     if isinstance(outcome.error, ReplayDivergedError):
         return _answer_of_diverged(case, again, outcome.error, outcome, judge, _wanted(case, wanted))
     failures = tuple(judge(outcome))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sysconfig
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -86,15 +87,20 @@ class Standstill:
     connections: tuple[str, ...]
     fired: tuple[str, ...]  # faults that have happened, with how often
 
+    def sections(self) -> dict[str, str]:
+        """What there is to tell, by title, without what is empty."""
+        sections: dict[str, tuple[object, ...]] = {
+            "tasks": self.tasks,
+            "hosts": self.hosts,
+            "connections": self.connections[:_SHOWN_MAX],
+            "faults so far": self.fired,
+        }
+        return {title: "\n".join(map(str, rows)) for title, rows in sections.items() if rows}
+
     def __str__(self) -> str:
-        parts = [
-            f"before event {self.event}, step {self.step}, at {self.now_ns} ns",
-            _section("tasks", self.tasks),
-            _section("hosts", self.hosts),
-            _section("connections", self.connections[:_SHOWN_MAX]),
-            _section("faults so far", self.fired),
-        ]
-        return "\n\n".join(part for part in parts if part)
+        head = f"before event {self.event}, step {self.step}, at {self.now_ns} ns"
+        parts = [f"{title}\n{textwrap.indent(text, '  ')}" for title, text in self.sections().items()]
+        return "\n\n".join([head, *parts])
 
 
 def look_at(world: World, task: Task, step: int, runnable: frozenset[int]) -> Standstill:
@@ -167,7 +173,3 @@ def _connections(world: World) -> Iterator[str]:
 
 def _unsynced(pending: int) -> str:
     return "" if not pending else f", {pending} changes not synced"
-
-
-def _section(title: str, rows: tuple[object, ...]) -> str:
-    return "\n".join([title, *(f"  {line}" for row in rows for line in str(row).splitlines())]) if rows else ""

@@ -35,6 +35,11 @@ class Moment:
     task: Task  # that is about to take it
     step: int  # of the run, from 0
     runnable: frozenset[int]  # the numbers of the tasks that could take it
+    stopping: Stopping = attrs.field(repr=False)
+
+    def end(self) -> None:
+        """End the replay before its next step, whatever the program does about it."""
+        self.stopping.over = True
 
     def standstill(self) -> Standstill:
         """How everything stands."""
@@ -79,6 +84,7 @@ class Stopping:
         self._step = step
         self._call = call
         self._worlds: list[World] = []
+        self.over = False
 
     def __enter__(self) -> Self:
         self._watching = watched(self)
@@ -90,17 +96,24 @@ class Stopping:
 
     def pick(self, runnable: Sequence[TaskView], step: int) -> int:
         """As the other one."""
+        self._check()
         index = self._inner.pick(runnable, step)
         if step == self._step:
             kernel = self._worlds[-1].kernel
             number = runnable[index].number
             task = next(task for task in kernel.tasks() if kernel.number(task) == number)
-            self._call(Moment(self._worlds[-1], task, step, frozenset(view.number for view in runnable)))
+            self._call(Moment(self._worlds[-1], task, step, frozenset(view.number for view in runnable), self))
+            self._check()
         return index
 
     def finish(self, steps: int) -> None:
         """As the other one."""
+        self._check()
         getattr(self._inner, "finish", lambda _steps: None)(steps)
+
+    def _check(self) -> None:
+        if self.over:
+            raise Stop
 
     # ---- as a watcher
 

@@ -25,13 +25,16 @@ _RATIO_WEIGHTS = (6, 3, 2, 1)
 _MEMORY: tuple[Ratio, ...] = (NEVER, (1, 1000), (1, 100))
 
 
-def draw_faults(world: World, hosts: Iterable[str] = (), *, silent: bool = False) -> Mapping[str, str]:
+def draw_faults(
+    world: World, hosts: Iterable[str] = (), *, silent: bool = False, clocks: bool = True
+) -> Mapping[str, str]:
     """Draw what may go wrong in this run, on the network and on these hosts (all that there are, when none is named).
 
     Args:
         world: whose tape is drawn from, and whose faults are set.
         hosts: by name.
         silent: also faults that damage data in silence; declare `world.copies` before, or nothing may survive.
+        clocks: also clocks that are wrong; one that is put right jumps.
 
     Returns: what was drawn, option by option, for a report; what is off is not in it.
     """
@@ -46,7 +49,8 @@ def draw_faults(world: World, hosts: Iterable[str] = (), *, silent: bool = False
         host = world.host(name)
         disk = _mask(stream, f"disk/{name}", DiskFaults, () if silent else SILENT, drawn)
         host.disk.faults = attrs.evolve(host.disk.faults, **disk)
-        host.clock.draw()
+        if clocks:
+            host.clock.draw()
         if host.clock.skew_ns or host.clock.drift_ppb:
             drawn[f"clock/{name}"] = f"skew {host.clock.skew_ns} ns, drift {host.clock.drift_ppb} ns/s"
     return drawn

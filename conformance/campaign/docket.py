@@ -21,6 +21,7 @@ from scenarios.rules import Tally, decide, tally
 from scenarios.verdict import Finding
 from simkit.case import Case
 from simkit.errors import Problem
+from simkit.points import PointCount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,8 @@ class Judged:
     problem: Problem | None = None  # the run could not be judged
     unsettled: bool = False  # it had not ended when the kit stopped looking
     logs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
+    faults: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # of the simulated world, that happened
+    points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points of the target
 
     @property
     def violated(self) -> bool:

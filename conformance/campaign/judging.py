@@ -11,6 +11,7 @@ from conformance.simulate import scenario_to_json
 from scenarios.history import Closed
 from scenarios.rules import judge_all
 from simkit.case import Case
+from simkit.ladder import Ladder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.driver import Observation
     from conformance.simulate import Simulated
     from conformance.targets import Target
+    from scenarios.history import History
     from scenarios.interruption import Scenario
     from scenarios.verdict import Finding
 
@@ -36,13 +38,25 @@ def judge_simulated(
             target={**target.describe(), "mutant": mutant},
             scenario=scenario_to_json(simulated.scenario),
             seed=seed,
+            options={"swarm": simulated.swarm},
             departures=outcome.departures,
             schedule=outcome.schedule,
             expect=expect,
             digest=outcome.digest,
+            ladder=Ladder.of(outcome.trace),
         )
-    judged = _judged(simulated.scenario, seed, findings, simulated.observation, case)
+    judged = attrs.evolve(
+        _judged(simulated.scenario, seed, findings, simulated.observation, case),
+        faults=outcome.fired,
+        points=outcome.points,
+    )
     return judged if whole or judged.is_notable else attrs.evolve(judged, history=None)
+
+
+def shown(history: History) -> list[str]:
+    """Obligation and anomaly of each violation in a history, each once."""
+    found = judge_all(history).items()
+    return list(dict.fromkeys(f"{id_} {one.anomaly}" for id_, finding in found for one in finding.violations))
 
 
 def judge_real(target: Target, scenario: Scenario, seen: Observation, seed: int | None) -> Judged:

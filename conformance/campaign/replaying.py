@@ -1,7 +1,7 @@
 """`replay`: a saved case, or a named scenario of a target, once more.
 
-A simulated case repeats its departures and its schedule and must give the same trace digest. A case of real processes
-repeats plan and interruptions a few times, compares obligation and anomaly, and says how often they showed.
+A simulated case repeats its departures and its schedule and must give the same trace digest, see `resimulating`. A case of
+real processes repeats plan and interruptions a few times, compares obligation and anomaly, and says how often they showed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import attrs
 from conformance import invocation, targets
 from conformance.campaign import real
 from conformance.campaign.docket import Docket, origin_of
-from conformance.campaign.judging import judge_simulated
+from conformance.campaign.resimulating import resimulate
 from conformance.events import CampaignBegan, Replayed
+from conformance.look import NOTHING
 from conformance.manifest import FILE
-from conformance.simulate import scenario_from_json, simulate_again
+from conformance.simulate import scenario_from_json
 from scenarios import catalogue
 from simkit.errors import Problem, SimkitError
-from simkit.strategy import ReplayDivergedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.campaign.docket import Judged
     from conformance.events import Emit
+    from conformance.look import Look
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.interruption import Scenario
@@ -43,17 +44,20 @@ def replay(
     target: str | None = None,
     config: str | None = None,
     show: bool = False,
+    look: Look = NOTHING,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
     """Do a case again, of the target it names unless another is given. Raises `SimkitError` when that is not to be had."""
+    if case.world == "process" and look.asks:
+        raise _real_has_no_events(look.asks, f"case {case.id}")
     found = _target_of(case, target, config)
     origin = origin_of(found, case.world, str(case.scenario.get("name", "")), mutant=_mutant_of(case))
     docket = Docket(found, origin, store, emit, show=show, again=case)
     if case.world == "process":
         return _replay_real(found, scenario_from_json(case.scenario), case, docket, emit, stopping)
-    return _replay_simulated(case, found, docket, emit)
+    return resimulate(case, found, _wanted(case), _mutant_of(case), docket, emit, look)
 
 
 def replay_scenario(
@@ -63,11 +67,14 @@ def replay_scenario(
     mutant: str | None,
     scenario: str,
     show: bool = False,
+    look: Look = NOTHING,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
     """Do a named scenario again on real processes: reproduced when anything claimed is violated."""
+    if look.asks:
+        raise _real_has_no_events(look.asks, f"--scenario {scenario}")
     parsed = targets.parse(target, config)
     found = real.scenario_named(parsed, scenario)
     if found is None:
@@ -92,6 +99,18 @@ def replay_scenario(
         )
     docket = Docket(parsed, origin_of(parsed, "process", found.name), store, emit, show=show)
     return _replay_real(parsed, found, None, docket, emit, stopping)
+
+
+def _real_has_no_events(option: str, where: str) -> SimkitError:
+    return SimkitError(
+        Problem(
+            "replay-not-simulated",
+            f"{option} is for simulated runs: real processes keep their own time, and have no events to count",
+            where,
+            "a case of the simulated world, such as `simkit run` saves",
+            "--show tells a run on real processes whole, and the folder beside its case has the logs",
+        )
+    )
 
 
 def _nearest_scenario(name: str) -> str:
@@ -196,51 +215,3 @@ def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
         if only is None or id_ in only
         for one in finding.violations
     ]
-
-
-# ---- simulation
-
-
-def _replay_simulated(case: Case, target: Target, docket: Docket, emit: Emit) -> Replayed:
-    name = str(case.scenario.get("name", ""))
-    emit(CampaignBegan(target.title, "replay", "simulated", None, {"case": case.id}, 1))
-    wanted = _wanted(case)
-    mutant = _mutant_of(case)
-    try:
-        simulated = simulate_again(
-            target,
-            case.scenario,
-            departures=case.departures,
-            schedule=case.schedule,
-            seed=case.seed or 0,
-            mutant=mutant,
-        )
-    except ReplayDivergedError as error:
-        return Replayed(
-            "diverged",
-            name,
-            case.id,
-            expected=wanted,
-            recorded_digest=case.digest,
-            at_event=error.event,
-            recorded=error.expected,
-            replayed=error.got,
-        )
-    judged = judge_simulated(target, case.seed or 0, simulated, mutant, whole=True)
-    docket.add(judged)
-    kinds = _kinds(judged, None)
-    digest = simulated.outcome.digest
-    if digest != case.digest:
-        answer = "diverged"
-    else:
-        answer = "reproduced" if wanted in kinds else "different" if kinds else "fixed"
-    return Replayed(
-        answer,  # type: ignore[arg-type]
-        name,
-        case.id,
-        expected=wanted,
-        got=", ".join(dict.fromkeys(kinds)),
-        recorded_digest=case.digest,
-        digest=digest,
-        times=int(wanted in kinds),
-    )

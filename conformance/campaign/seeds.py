@@ -20,8 +20,8 @@ from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
 from conformance.simulate import can_be_simulated, draw, simulate
 from scenarios.interruption import Interruption, Site
-from simkit.errors import ExitCode, Problem, SimkitError, worst
 from simkit.crashes import crash_points
+from simkit.errors import ExitCode, Problem, SimkitError, worst
 from simkit.tape import Tape
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ import attrs
 from cyclopts import App, CycloptsError, Parameter
 
 from conformance import events as e
-from conformance import reporters
+from conformance import reporters, tracefile
 from conformance.certificate import Certificate, judgement
 from conformance.cli import engine, explain, listing, streams, usage
 from conformance.cli.session import Done, Session, conduct
+from conformance.look import Look
 from conformance.reporters import Format, wording
 from conformance.store import Store
 from simkit.errors import ExitCode, Problem, SimkitError, worst
@@ -141,44 +142,58 @@ def replay(
     mutant: Mutant = None,
     scenario: ScenarioName = None,
     show: Show = False,
+    until: Annotated[
+        int | None, Parameter(help="Stop before the step of this event, and print where everything stands.")
+    ] = None,
+    break_: Annotated[
+        int | None, Parameter(name="--break", help="Open the debugger before the step of this event, in its task.")
+    ] = None,
+    trace: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Write every event to this file as JSON lines, as it goes; - is standard output.",
+        ),
+    ] = None,
     common: Common = _PLAIN,
 ) -> int:
     """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target. Says reproduced, fixed,
-    different or diverged; of a scenario without violations that nothing was violated.
+    different or diverged, and at which event; of a scenario without violations that nothing was violated. Events are
+    numbered from 0; --until, --break and --trace are for simulated cases, and PYTHONBREAKPOINT names another debugger.
     """
 
     def body(session: Session) -> Done:
-        if (case is None) == (scenario is None):
-            what = "replay takes a case or --scenario" + (", not both" if case else "")
-            hint = "`simkit cases` lists cases, `simkit list --scenarios` scenarios"
-            raise SimkitError(Problem("replay-what", what, "command line", "a case, or -t and --scenario", hint))
-        if case is not None:
-            usage.no_mutant_beside_a_case(mutant)
-            answer = engine.load().replay(
-                session.store.load_case(case),
-                target=target,
-                config=config,
-                show=show,
-                store=session.store,
-                emit=session.emit,
-                stopping=session.stop,
-            )
-        else:
-            subject = usage.target(None, target)
-            answer = engine.load().replay_scenario(
-                subject,
-                config=config,
-                mutant=mutant,
-                scenario=cast("str", scenario),
-                show=show,
-                store=session.store,
-                emit=session.emit,
-                stopping=session.stop,
-            )
+        usage.until_or_break(until, break_)
+        usage.case_or_scenario(case, scenario, mutant)
+        with tracefile.tracing(trace) as sink:
+            look = Look(until, break_, sink)
+            if case is not None:
+                answer = engine.load().replay(
+                    session.store.load_case(case),
+                    target=target,
+                    config=config,
+                    show=show,
+                    look=look,
+                    store=session.store,
+                    emit=session.emit,
+                    stopping=session.stop,
+                )
+            else:
+                answer = engine.load().replay_scenario(
+                    usage.target(None, target),
+                    config=config,
+                    mutant=mutant,
+                    scenario=cast("str", scenario),
+                    show=show,
+                    look=look,
+                    store=session.store,
+                    emit=session.emit,
+                    stopping=session.stop,
+                )
         session.emit(answer)
         return _REPLAY_CODES[answer.answer], wording.answer(answer)
 
-    return _conduct("replay", common, body)
+    return _conduct("replay", common, body, aside=trace == tracefile.STANDARD_OUTPUT)
 
 
 _REPLAY_CODES = {
@@ -187,6 +202,7 @@ _REPLAY_CODES = {
     "fixed": ExitCode.PASSED,
     "clean": ExitCode.PASSED,
     "diverged": ExitCode.DIVERGED,
+    "stopped": ExitCode.PASSED,
 }
 
 
@@ -256,6 +272,9 @@ def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
         result = engine.load().doctor(target, store=session.store, emit=session.emit, stopping=session.stop)
         failed = [check for check in result.checks if not check.ok]
         reason = "not well: " + ", ".join(check.name for check in failed) if failed else "all is well"
+        skipped = [check.name for check in result.checks if check.skipped]
+        if skipped:
+            reason += f"; not compared: {', '.join(skipped)}"
         return worst([check.exit_code for check in failed]), reason
 
     return _conduct("doctor", common, body)
@@ -264,17 +283,18 @@ def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
 # ---- behind the commands
 
 
-def _conduct(command: str, common: Common, body: Callable[[Session], Done], *, campaign: bool = True) -> int:
+def _conduct(
+    command: str, common: Common, body: Callable[[Session], Done], *, campaign: bool = True, aside: bool = False
+) -> int:
+    """`aside`: the report goes to standard error, for standard output has something else to carry."""
     streams.check_folder()
-    reporter = reporters.make(common.format or _default_format(), sys.stdout, sys.stderr)
+    out = sys.stderr if aside else sys.stdout
+    reporter = reporters.make(common.format or _default_format(), out, sys.stderr)
     return conduct(Session(command, reporter, Store.find(common.store)), body, campaign=campaign)
 
 
 def _default_format() -> Format:
     return "pretty" if sys.stdout.isatty() or os.environ.get("FORCE_COLOR") else "plain"
-        skipped = [check.name for check in result.checks if check.skipped]
-        if skipped:
-            reason += f"; not compared: {', '.join(skipped)}"
 
 
 def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:

@@ -139,6 +139,11 @@ CODES: Mapping[str, Code] = {
         "The message lists who waits where.",
     ),
     "disk-full": Code("no space is left under the store", ("a full disk", "a quota"), _STORE),
+    "event-unknown": Code(
+        "a replay has no event of this number",
+        ("a number of another run", "an event of the trace before the code was changed"),
+        "`simkit replay CASE --trace -` lists the events; the message says how many there are.",
+    ),
     "explain-unknown": Code("nothing of this name can be explained", (), "See `simkit explain`."),
     "file-unusable": Code("the system refused to open, read or write a file", (), "The message names file and reason."),
     "folder-gone": Code("the current folder has been removed", (), "Change to a folder that exists."),
@@ -180,6 +185,11 @@ CODES: Mapping[str, Code] = {
         "Use `simkit run -t reference --mutant NAME`.",
     ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
+    "no-terminal": Code(
+        "the debugger was asked for, and nobody could type into it",
+        ("standard input is a pipe or a file", "a job of a CI"),
+        "Use --until or --trace there, or name a debugger of your own with PYTHONBREAKPOINT.",
+    ),
     "not-in-process-world": Code(
         "an interruption of the simulated world was asked of real processes",
         ("a power loss", "a storage boundary"),
@@ -216,7 +226,19 @@ CODES: Mapping[str, Code] = {
         ("the code under test changed", "something in it is not deterministic"),
         "Run `simkit doctor -t TARGET`; if it is well, the code changed since the case was saved.",
     ),
-    "replay-what": Code("replay was given no run, or two", (), "Give a case, or -t and --scenario."),
+    "replay-not-simulated": Code(
+        "something was asked of a replay that only a simulated run has: numbered events",
+        ("a case of real processes", "--scenario"),
+        "Leave --until, --break and --trace away, or find the failure with `simkit run` first.",
+    ),
+    "replay-unsteady": Code(
+        "two replays of one case, one after the other, were not the same run",
+        ("something in the target is not deterministic",),
+        "`simkit doctor -t TARGET` tells what.",
+    ),
+    "replay-what": Code(
+        "replay was given no run, or two, or two places to stop", (), "Give a case, or -t and --scenario; one place."
+    ),
     "resume-missed": Code(
         "a process of the target did not go on ten seconds after SIGCONT", ("an overloaded machine",), "Run fewer jobs."
     ),
@@ -253,6 +275,11 @@ CODES: Mapping[str, Code] = {
         "a target of this kind cannot be tested", (), "Name an adapter, name==version, or the path of an adapter.toml."
     ),
     "target-version": Code("this adapter has no versions to choose from", (), "Leave the version out."),
+    "trace-lost": Code(
+        "a trace could not be written to its end",
+        ("a full disk", "a reader that went away"),
+        "Send it elsewhere; the replay itself was not disturbed.",
+    ),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
     "wrong-wait": Code(
         "a status shows the run waiting on something that is no signal of its plan",

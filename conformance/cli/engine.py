@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.certificate import Certificate
     from conformance.events import DoctorResult, Emit, Replayed, Summary
+    from conformance.look import Look
     from conformance.store import Store
     from simkit.case import Case
 
@@ -59,6 +60,7 @@ class Engine(Protocol):
         target: str | None,
         config: str | None,
         show: bool,
+        look: Look,
         store: Store,
         emit: Emit,
         stopping: Callable[[], bool],
@@ -72,6 +74,7 @@ class Engine(Protocol):
         mutant: str | None,
         scenario: str,
         show: bool,
+        look: Look,
         store: Store,
         emit: Emit,
         stopping: Callable[[], bool],

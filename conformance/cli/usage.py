@@ -119,11 +119,22 @@ def jobs(given: int | None) -> int | None:
     return given
 
 
-def no_mutant_beside_a_case(mutant: str | None) -> None:
-    """A case knows its mutant. Raises SimkitError when one is given all the same."""
-    if mutant is not None:
+def case_or_scenario(case: str | None, scenario: str | None, mutant: str | None) -> None:
+    """A replay takes one of the two, and a case knows its mutant. Raises SimkitError."""
+    if (case is None) == (scenario is None):
+        what = "replay takes a case or --scenario" + (", not both" if case else "")
+        hint = "`simkit cases` lists cases, `simkit list --scenarios` scenarios"
+        raise SimkitError(Problem("replay-what", what, "command line", "a case, or -t and --scenario", hint))
+    if case is not None and mutant is not None:
         what, hint = "a case is replayed with the mutant it was found with, or without one", "leave --mutant away"
         raise SimkitError(Problem("mutant-target", what, f"--mutant {mutant}", "a case alone", hint))
+
+
+def until_or_break(until: int | None, at: int | None) -> None:
+    """A replay stops at one place. Raises SimkitError."""
+    if until is not None and at is not None:
+        what, hint = "both --until and --break were given", "leave one of them out; both stop before an event"
+        raise SimkitError(Problem("replay-what", what, f"--until {until} --break {at}", "one of them", hint))
 
 
 def program(argv: Sequence[str]) -> str:

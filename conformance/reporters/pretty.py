@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 #: A lane needs this many columns; with less to share, the table becomes a list.
 _LANE_WIDTH_MIN = 14
-_ANSWER_STYLES = {"reproduced": "red", "different": "red", "diverged": "yellow", "fixed": "green", "clean": "green"}
+_ANSWER_STYLES = {
+    "reproduced": "red",
+    "different": "red",
+    "diverged": "yellow",
+    "fixed": "green",
+    "clean": "green",
+    "stopped": "cyan",
+}
 
 
 class _Console(Console):

@@ -28,6 +28,7 @@ _ANSWERS: Mapping[str, str] = {
     "clean": "no promise that is claimed was broken",
     "different": "something else was violated",
     "diverged": "the run left the recorded path, so it proves nothing",
+    "stopped": "the run was stopped on its way, as asked, and not judged",
 }
 
 
@@ -146,12 +147,21 @@ def replayed(event: e.Replayed) -> list[tuple[str, str]]:
         ("digest", _digests(event)),
     ]
     if event.at_event is not None:
+        rows += [("before event" if event.answer == "stopped" else "at event", _place(event))]
+    if event.at_event is not None and event.answer == "diverged":
+        known = event.since_event is None
         rows += [
-            ("at event", str(event.at_event)),
-            ("recorded", event.recorded or "(nothing)"),
+            ("recorded", event.recorded or ("(nothing)" if known else "")),
             ("replayed", event.replayed or "(nothing)"),
         ]
     return [(label, text) for label, text in rows if text]
+
+
+def _place(event: e.Replayed) -> str:
+    """The event's number, or the two it lies between."""
+    if event.since_event is None:
+        return str(event.at_event)
+    return f"{event.since_event} to {event.at_event}, one of these"
 
 
 def _digests(event: e.Replayed) -> str:

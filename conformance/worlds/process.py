@@ -73,6 +73,10 @@ class ProcessWorld:
     def now_ns(self) -> int:
         return time.monotonic_ns()
 
+    @property
+    def stormy(self) -> bool:
+        return False
+
     def nonce(self) -> str:
         return secrets.token_hex(8)
 

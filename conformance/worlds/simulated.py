@@ -3,6 +3,11 @@
 Every unit has a host of its own, so that power can fail for one of them; a worker started while another of its kind is
 paused gets a second host. The kit stands on the outside: it serves the hosted world as JSON lines, one port per worker
 incarnation, and the control channels are simulated TCP streams too.
+
+A run may be stirred: faults of network and disks are drawn for it first (`simkit.swarm`), stay on for a drawn time,
+in which only safety counts, and are off from then on, so that liveness counts. They stay within what a harness can be
+expected to live with: disks are slow and say that they fail, links break and stall; no data is damaged in silence, clocks
+are right, and the kit's own links are spared.
 """
 
 from __future__ import annotations
@@ -14,11 +19,13 @@ import attrs
 import trio
 
 from conformance.control import ControlChannel
+from simkit.network import OUTSIDE
 from simkit.process import Process
 from simkit.services.lines import serve_lines
+from simkit.swarm import draw_faults
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from simkit.errors import Problem
     from simkit.services import Gate, Outside
@@ -29,6 +36,10 @@ SERVICES_PORT = 20_000
 CONTROL_PORT = 40_000
 ENGINE_PORT = 7_000
 BOOT_S = 30
+#: How long the faults of a stirred run stay on, in virtual time; short and long against sleeps, leases and time-outs. Half
+#: of the runs have none: where nothing else goes wrong, more can be asked of a harness.
+STORMS_NS = (0, 200_000_000, 1_000_000_000, 3_000_000_000, 10_000_000_000)
+_STORM_WEIGHTS = (4, 1, 1, 1, 1)
 
 
 class AdapterModule(Protocol):
@@ -86,6 +97,33 @@ class SimulatedWorld:
 
         #: What the adapter sent to the services that could not be read.
         self.problems: list[Problem] = []
+
+        self._storms = False
+
+    @property
+    def stormy(self) -> bool:
+        return self._storms
+
+    def stir(self, units: Sequence[str]) -> None:
+        """Draw whether this run has faults of its own, which, and when they end."""
+        world = self._world
+        storm_ns = STORMS_NS[world.tape.stream("swarm").choose("storm", len(STORMS_NS), _STORM_WEIGHTS)]
+        if storm_ns:
+            world.network.spare(OUTSIDE)
+            draw_faults(world, units, clocks=False)
+            self._storms = True
+            world.call_later(storm_ns, self._calm)
+
+    def _calm(self) -> None:
+        """Faults are off. Unlike by `World.calm`, the scenario goes on: its interruptions strike, who it paused rests."""
+        self._world.trace.record("calm")
+        self._world.network.calm()
+        for host in self._world.hosts.values():
+            host.disk.calm()
+            for process in host.processes:
+                if not process.paused:
+                    process.relieve()
+        self._storms = False
 
     def _on_problem(self, _incarnation: int, problem: Problem) -> None:
         self.problems.append(problem)

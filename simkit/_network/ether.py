@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,55 +10,80 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from simkit._kernel.timers import Timer
+from simkit._network.addresses import OUTSIDE
 from simkit._network.darkness import Darkness
 from simkit._network.endpoint import Endpoint
 from simkit._network.pipe import Pipe
 from simkit._network.weather import STRIKES, Strike, Weather
+from simkit._options import at_least, is_whole, need_whole, one_of, ratio
 from simkit._storage.faults import NEVER, Ratio
+from simkit.errors import wrong
 
 if TYPE_CHECKING:
     from simkit.world import World
 
-#: The place of everything that belongs to no host.
-OUTSIDE = "outside"
 #: So much of a message is kept for drawings.
 _SHOWN_BYTES = 60
 
 
+def _times(default: int) -> int:
+    return attrs.field(default=default, validator=at_least(0))  # type: ignore[no-any-return]
+
+
+def _often(default: Ratio = NEVER) -> Ratio:
+    return attrs.field(default=default, validator=ratio)  # type: ignore[no-any-return]
+
+
+def _spread(instance: NetworkOptions, _attribute: attrs.Attribute[object], value: object) -> None:
+    """As many factors as weights, none negative, at least one weight above zero."""
+    lists = (instance.spread, instance.spread_weights)
+    if not all(isinstance(one, tuple) and all(is_whole(part) and part >= 0 for part in one) for one in lists) or not (
+        len(instance.spread) == len(instance.spread_weights) and any(instance.spread_weights)
+    ):
+        expected = "as many factors as weights, whole numbers from 0 on, one weight above 0"
+        raise wrong("NetworkOptions.spread, spread_weights", value if lists[0] is value else lists, expected)
+
+
 @attrs.frozen
 class NetworkOptions:
-    """Shape of the network; times in nanoseconds."""
+    """Shape of the network; times in nanoseconds. A value that makes no sense is an `OptionError` that names it."""
 
-    latency_ns: int = 500_000
-    loopback_latency_ns: int = 20_000
+    latency_ns: int = _times(500_000)
+    loopback_latency_ns: int = _times(20_000)
     #: A segment takes the latency times one of these, drawn by the weights beside; the first is the usual case.
     spread: tuple[int, ...] = (1, 2, 4, 16, 64)
-    spread_weights: tuple[int, ...] = (60, 20, 12, 6, 2)
+    spread_weights: tuple[int, ...] = attrs.field(default=(60, 20, 12, 6, 2), validator=_spread)
     #: How often a segment breaks its connection: both ends meet a reset, what is in flight is lost.
-    breaks: Ratio = NEVER
+    breaks: Ratio = _often()
     #: How peers learn that a process was killed: by a reset, by an end of stream, or as the tape says. One that ends by
     #: itself closes its sockets as usual.
-    death: Literal["reset", "eof", "sampled"] = "reset"
+    death: Literal["reset", "eof", "sampled"] = attrs.field(
+        default="reset", validator=one_of("reset", "eof", "sampled")
+    )
     #: How often a kill also loses what the process had sent and was still in flight.
-    death_loses_in_flight: Ratio = NEVER
+    death_loses_in_flight: Ratio = _often()
     #: How often a segment is lost: sent again, it arrives `stall_ns` later, and all that follows on its connection too.
-    stalls: Ratio = NEVER
-    stall_ns: int = 1_000_000_000
+    stalls: Ratio = _often()
+    stall_ns: int = _times(1_000_000_000)
     #: How often a link is clogged by a segment: for `clog_ns` nothing arrives over it.
-    clogs: Ratio = NEVER
-    clog_ns: int = 5_000_000_000
+    clogs: Ratio = _often()
+    clog_ns: int = _times(5_000_000_000)
     #: How often the first packet of a connection is lost; it is sent again after a second.
-    syn_losses: Ratio = NEVER
+    syn_losses: Ratio = _often()
     #: How often a name does not resolve for now.
-    dns_failures: Ratio = NEVER
-    datagram_losses: Ratio = NEVER
-    datagram_duplicates: Ratio = NEVER
+    dns_failures: Ratio = _often()
+    datagram_losses: Ratio = _often()
+    datagram_duplicates: Ratio = _often()
     #: What a link carries in a second, in each direction; None for any amount.
-    bytes_per_s: int | None = None
-    buffer_bytes: int = 65536
-    connect_timeout_ns: int = 130_000_000_000
+    bytes_per_s: int | None = attrs.field(default=None, validator=at_least(1, or_none=True))
+    buffer_bytes: int = attrs.field(default=65536, validator=at_least(1))
+    connect_timeout_ns: int = _times(130_000_000_000)
     #: When TCP gives up on a host that does not answer, as Linux by default.
-    retransmit_timeout_ns: int = 924_600_000_000
+    retransmit_timeout_ns: int = _times(924_600_000_000)
+
+
+#: What a network begins with.
+_USUAL = NetworkOptions()
 
 
 class Ether:
@@ -68,7 +94,7 @@ class Ether:
         self.fired: dict[str, int] = {}
         self._world = world
         self._stream = world.tape.stream("network")
-        self._options = NetworkOptions()
+        self._options = _USUAL
         self._weather = Weather(self, self._stream)
         self._darkness = Darkness(self)
         self._cut: dict[tuple[str, str], bool] = {}
@@ -88,6 +114,7 @@ class Ether:
 
     def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
         """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
+        self._need_link("Network.partition", a, b)
         self._cut[a, b] = True
         if not one_way:
             self._cut[b, a] = True
@@ -102,6 +129,8 @@ class Ether:
 
     def clog(self, a: str, b: str, ns: int, *, one_way: bool = False) -> None:
         """Let nothing arrive over the link between two places for `ns`; then all of it does. One way: only `a` to `b`."""
+        self._need_link("Network.clog", a, b)
+        need_whole("Network.clog: ns", ns, 0)
         for pair in ((a, b),) if one_way else ((a, b), (b, a)):
             self._weather.clogged[pair] = max(self._weather.clogged.get(pair, 0), self.now_ns + ns)
         self.call_later(ns, self._release)
@@ -109,6 +138,9 @@ class Ether:
 
     def slow_reader(self, place: str, *, pause_ns: int, bytes_max: int = 1024) -> None:
         """Let every receive at `place` take `pause_ns` and give at most `bytes_max`: its peers fill its window."""
+        self.need_place("Network.slow_reader: place", place)
+        need_whole("Network.slow_reader: pause_ns", pause_ns, 0)
+        need_whole("Network.slow_reader: bytes_max", bytes_max, 1)
         self._weather.slow_readers[place] = (bytes_max, pause_ns)
 
     def strike_next(
@@ -119,6 +151,7 @@ class Ether:
         `what` is "break" (a segment breaks its connection), "stall" (one is lost and sent again), "syn-loss" (so is the
         first one of a connection), "dns" (`target` does not resolve), "datagram-loss" or "datagram-duplicate".
         """
+        need_whole("Network.strike_next: times", times, 1)
         self._weather.ask(what, source, target, times)
 
     def spare(self, place: str) -> None:
@@ -132,6 +165,19 @@ class Ether:
         self.options = attrs.evolve(self._options, **off)
         self._weather.clogged.clear()
         self.heal()
+
+    def need_place(self, option: str, place: str) -> None:
+        """Refuse the name of a place that there is not."""
+        if place != OUTSIDE and place not in self._world.hosts:
+            near = difflib.get_close_matches(str(place), [*self._world.hosts, OUTSIDE], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "world.host(name) makes a host"
+            raise wrong(option, place, f"the name of a host that is there, or {OUTSIDE!r}", hint)
+
+    def _need_link(self, option: str, a: str, b: str) -> None:
+        for place in (a, b):
+            self.need_place(option, place)
+        if a == b:
+            raise wrong(option, (a, b), "two places: no link leads from one to itself")
 
     # ---- for connections
 

@@ -58,7 +58,7 @@ class Weather:
     def ask(self, strike: Strike, source: str | None, target: str | None, times: int) -> None:
         """Let `strike` happen the next `times` that it can on this link."""
         if strike not in STRIKES:
-            raise ValueError(f"a network knows {', '.join(STRIKES)}, not {strike!r}")
+            raise wrong("Network.strike_next: what", strike, f"one of {', '.join(STRIKES)}")
         self._asked.append(_Asked(strike, source, target, times))
         self.foul = True
 

@@ -32,6 +32,9 @@ RETRY_S = 0.02
 CHAIN = Plan(Seq("main", (Call("a", "ledger"), Call("b", "ledger", {}, ("a",)))))
 GATED = Plan(Seq("main", (Call("a", "ledger"), Wait("w", "go"), Call("b", "ledger", {}, ("a", "w")))))
 GATE_FIRST = Plan(Seq("main", (Wait("w", "go"), Call("a", "ledger", {}, ("w",)))))
+TWO_GATES = Plan(
+    Seq("main", (Wait("w", "go"), Call("a", "ledger", {}, ("w",)), Wait("v", "on"), Call("b", "ledger", {}, ("v",))))
+)
 NAP = Plan(Seq("main", (Call("a", "ledger"), Sleep("s", 300 * MS), Call("b", "ledger"))))
 
 E = TypeVar("E", bound=Event)
@@ -56,6 +59,7 @@ class Habits:
     status_fails: bool = False  # the adapter raises in its status
     names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
     drops_signals: bool = False  # acknowledged, and gone
+    loses_signal_acks: bool = False  # a signal arrives, and its first answer is lost
 
 
 @attrs.define
@@ -80,6 +84,9 @@ class ToyWorld:
         self.nonces = 0
         self.outside: Outside | None = None
         self.gate: Gate | None = None
+
+    #: No faults of its own.
+    stormy = False
 
     def now_ns(self) -> int:
         return round(trio.current_time() * 1e9)
@@ -257,8 +264,11 @@ class ToyControl:
     def signal(self, name: str, payload: dict[str, str], id: str) -> Answer:
         if self.habits.refuses_early and self.status().status.state != "waiting":
             return Answer("error", detail="nothing waits")
+        is_new = id not in self.world.journal.signals
         if not self.habits.drops_signals:
             self.world.journal.signals[id] = (name, payload["nonce"])
+        if is_new and self.habits.loses_signal_acks:
+            return Answer("indefinite", detail="no answer")
         return Answer("ok")
 
     def resume(self) -> Answer:

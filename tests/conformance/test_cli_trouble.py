@@ -233,7 +233,7 @@ def test_an_interrupted_certificate_is_kept_and_never_passes(engine: Callable[..
     ("old", "new", "code"),
     [
         ("", None, "case-malformed"),
-        ('"simkit/case/1"', '"simkit/case/9"', "case-version"),
+        ('"simkit/case/2"', '"simkit/case/9"', "case-version"),
         ('"seed": 7', '"seed": "x"', "case-malformed"),
     ],
     ids=["truncated", "other-version", "wrong-type"],

@@ -23,7 +23,20 @@ from scenarios.interruption import Action, Barrier, Interruption, Site
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
 from scenarios.rules import judge_all
 from simkit.errors import SimkitError
-from tests.conformance.driver_rig import BOUNDS, CHAIN, GATE_FIRST, GATED, MS, NAP, Habits, events, place, story, watch
+from tests.conformance.driver_rig import (
+    BOUNDS,
+    CHAIN,
+    GATE_FIRST,
+    GATED,
+    MS,
+    NAP,
+    TWO_GATES,
+    Habits,
+    events,
+    place,
+    story,
+    watch,
+)
 
 BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 
@@ -52,6 +65,13 @@ def test_an_undisturbed_run_is_started_watched_and_settled() -> None:
         "closed settled",
     ]
     assert (seen.fired, seen.unfired) == ((), ())
+
+
+def test_a_signal_whose_answer_is_lost_may_have_arrived() -> None:
+    """The run goes on by it; the next gate is signalled all the same, and the run settles."""
+    seen = watch(TWO_GATES, habits=Habits(loses_signal_acks=True))
+    assert list(dict.fromkeys(signal.name for signal in events(seen, Asked, verb="signal"))) == ["go", "on"]
+    assert events(seen, Closed)[0].reason == "settled"
 
 
 def test_a_wait_is_signalled_once_when_it_is_waited_for() -> None:

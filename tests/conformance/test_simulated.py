@@ -12,7 +12,8 @@ from conformance import targets
 from conformance.campaign import seeds
 from conformance.campaign.judging import judge_simulated
 from conformance.campaign.replaying import replay
-from conformance.simulate import Simulated, scenario_from_json, scenario_to_json, simulate, simulate_again
+from conformance.mutants import applied
+from conformance.simulate import Simulated, scenario_from_json, scenario_to_json, simulate
 from conformance.store import Store
 from scenarios import catalogue
 from scenarios.history import Closed, Died
@@ -20,9 +21,9 @@ from scenarios.interruption import Interruption, Scenario, Site
 from scenarios.plan import Call, Plan, Seq
 from scenarios.rules import judge_all
 from simkit.case import Case
-from simkit.errors import ExitCode, SimkitError
 from simkit.crashes import crash_points
-from simkit.world import Limits
+from simkit.errors import ExitCode, SimkitError
+from simkit.world import Limits, run
 from tests.conformance.driver_rig import events
 
 REFERENCE = targets.parse("reference")
@@ -97,16 +98,11 @@ def test_a_saved_case_comes_back_with_the_same_digest(
         raise AssertionError("a replay draws no scenario")
 
     monkeypatch.setattr(catalogue, "drawn", refuse)
-    again = simulate_again(
-        REFERENCE,
-        loaded.scenario,
-        departures=loaded.departures,
-        schedule=loaded.schedule,
-        seed=3,
-        mutant="new-key-on-retry",
-    )
-    assert again.outcome.digest == case.digest == simulated.outcome.digest
-    assert again.observation == simulated.observation
+    program = simulation.program(REFERENCE, scenario_from_json(loaded.scenario))
+    with applied("new-key-on-retry"):
+        again = run(program, tape=loaded.tape(), strategy=loaded.strategy())
+    assert again.digest == case.digest == simulated.outcome.digest
+    assert again.value == simulated.observation
     answer = replay(loaded, store=Store(tmp_path / "store"), emit=lambda _: None, stopping=lambda: False)
     assert (answer.answer, answer.digest) == ("reproduced", case.digest)
     assert case.expect is not None

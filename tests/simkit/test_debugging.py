@@ -85,9 +85,11 @@ def test_next_goes_on_in_the_step_itself(case: Case, awake: int) -> None:
     assert again.digest == case.digest
 
 
-def test_to_quit_ends_the_replay(case: Case, awake: int) -> None:
-    """Nothing runs on behind the user's back."""
-    again, _ = typed(case, awake, "quit")
+@pytest.mark.parametrize("commands", [["quit"], ["next", "quit"]])
+def test_to_quit_ends_the_replay(case: Case, awake: int, commands: list[str]) -> None:
+    """Nothing runs on behind the user's back, and nothing is made of it."""
+    again, _ = typed(case, awake, *commands)
+    assert (again.answer, again.failures) == ("stopped", ())
     assert again.outcome.steps < sum(steps for _, steps in case.schedule)
 
 

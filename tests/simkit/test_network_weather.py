@@ -323,3 +323,21 @@ def test_calm_weather_ends_every_fault() -> None:
         return [await round_trip_ns(world, stream, b"x" * 1000) // MS for _ in range(2)]
 
     assert simulate(main) == [30, 30]
+
+
+def test_no_fault_is_drawn_on_the_links_of_a_spared_place() -> None:
+    """What belongs to the test is left alone, also on an open tape; what is asked for by name happens all the same."""
+
+    async def main(world: World) -> tuple[list[str], int]:
+        always = (1, 1)
+        world.network.options = attrs.evolve(STEADY, clogs=always, stalls=always, syn_losses=always, breaks=always)
+        world.network.spare(OUTSIDE)
+        serve(world.host("server"))
+        stream = await connected()
+        quiet_ns = await round_trip_ns(world, stream)
+        fired = list(world.network.fired)
+        world.network.strike_next("stall", OUTSIDE, "server")
+        await round_trip_ns(world, stream)
+        return fired, quiet_ns // MS
+
+    assert simulate(main) == ([], 10)
