@@ -17,7 +17,7 @@ from simkit.coverage.scope import Scope
 
 _NAME = "simkit coverage"
 #: Ids that mean nothing by convention come first, those of debuggers, coverage and profilers last.
-_IDS = (3, 4, 2, 1, 0)
+_IDS = (3, 4, 2, 1, 0, 5)
 _NO_LINE = 0
 #: A program that makes code as it runs is not followed without end.
 _CODES_MAX = 100_000

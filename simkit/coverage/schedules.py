@@ -52,40 +52,58 @@ def change(plan: Plan, run: Run, donor: Plan, random: Random) -> Plan:
 
 
 def preempt(plan: Plan, run: Run, random: Random) -> Plan:
-    """Somewhere in a task's steps another task goes on first; what comes after stays, or is left to the default."""
+    """After any step another task goes on first; what comes after stays, or is left to the default."""
     whole = run.taken or plan
-    at = random.randrange(len(whole))
-    before = 1 + random.randrange(whole[at][1])
-    rest: Plan = ((whole[at][0], whole[at][1] - before), *whole[at + 1 :]) if random.randrange(2) else ()
-    return _switched((*whole[:at], (whole[at][0], before)), whole, random) + rest
+    at = 1 + random.randrange(sum(count for _, count in whole))
+    switched = _switched(whole, at, random)
+    return (*switched, *_rest(whole, at)) if switched and random.randrange(2) else switched or plan
 
 
 def extend(plan: Plan, run: Run, random: Random) -> Plan:
     """One switch soon after what is new about the entry began, or else soon after the last one of the plan."""
     whole = run.taken or plan
-    steps = run.frontier or sum(count for _, count in plan)
+    at = run.frontier or sum(count for _, count in plan)
     while random.randrange(2):
-        steps += 1
-    return _switched(cut(whole, steps), whole, random)
+        at += 1
+    return _switched(whole, at, random) or plan
 
 
 def each(taken: Plan, frontier: int) -> list[Plan]:
-    """Every switch soon after a step to a task that went on later, for one step or until it cannot go on."""
-    later = taken[len(cut(taken, frontier)) :]
-    tasks = list(dict.fromkeys(task for task, _ in later if task != _INIT))[:_TASKS_MAX]
-    begun = [cut(taken, frontier + further) for further in range(_NEAR)]
-    plans = [(*plan, (task, steps)) for plan in begun for task in tasks for steps in (1, _TO_BLOCK)]
-    return [plan for plan in plans if len(plan) > 1 and plan[-2][0] != plan[-1][0]]
+    """Every switch soon after a step, for one step or until the other task cannot go on."""
+    return [
+        (*begun, (task, steps))
+        for further in range(_NEAR)
+        for begun in [cut(taken, frontier + further)]
+        for task in _others(taken, begun)[:_TASKS_MAX]
+        for steps in (1, _TO_BLOCK)
+    ]
 
 
-def _switched(plan: Plan, whole: Plan, random: Random) -> Plan:
-    """Then another one of the tasks goes on, for a few steps or until it cannot."""
-    last = plan[-1][0] if plan else -1
-    others = sorted({task for task, _ in whole} - {last})
+def _switched(whole: Plan, at: int, random: Random) -> Plan:
+    """The first steps of a run, and then another task, for a few steps or until it cannot go on; () if there is none."""
+    begun = cut(whole, at)
+    others = _others(whole, begun)
     if not others:
-        return plan
-    count = _TO_BLOCK if random.randrange(3) == 0 else 1 + random.randrange(2 << random.randrange(3))
-    return (*plan, (others[random.randrange(len(others))], count))
+        return ()
+    steps = _TO_BLOCK if random.randrange(3) == 0 else 1 + random.randrange(2 << random.randrange(3))
+    return (*begun, (others[random.randrange(len(others))], steps))
+
+
+def _others(whole: Plan, begun: Plan) -> list[int]:
+    """The tasks that took steps later on but not the next one: those that there may be a choice of."""
+    rest = _rest(whole, sum(count for _, count in begun))
+    following = rest[0][0] if rest else _INIT
+    return list(dict.fromkeys(task for task, _ in rest if task not in {_INIT, following}))
+
+
+def _rest(plan: Plan, steps: int) -> Plan:
+    """A plan without its first steps."""
+    found: list[Segment] = []
+    for task, count in plan:
+        if count > steps:
+            found.append((task, count - steps))
+        steps = max(0, steps - count)
+    return tuple(found)
 
 
 def cut(plan: Plan, steps: int) -> Plan:
@@ -121,7 +139,7 @@ def exchange(plan: Plan, _run: Run, random: Random) -> Plan:
 
 def reassign(plan: Plan, run: Run, random: Random) -> Plan:
     """Another task takes the steps of a segment."""
-    tasks = sorted({task for task, _ in (*run.taken, *plan)})
+    tasks = sorted({task for task, _ in (*run.taken, *plan) if task != _INIT}) or [_INIT]
     at = random.randrange(len(plan))
     return (*plan[:at], (tasks[random.randrange(len(tasks))], plan[at][1]), *plan[at + 1 :])
 

@@ -31,13 +31,10 @@ class Scope:
     @classmethod
     def of(cls, program: object) -> Scope:
         """The module that a program is defined in, and the package that the module is in."""
-        code, module = code_of(program), sys.modules.get(module_of(program))
-        found = [] if code is None else [code]
-        if module is not None and module.__name__ != "__main__":
-            package = sys.modules.get(module.__name__.partition(".")[0])
-            found += [folder + os.sep for folder in getattr(package, "__path__", ())]
-        file = getattr(module, "__file__", None)
-        found += [] if file is None else [file]
+        module = sys.modules.get(module_of(program))
+        package = None if module is None else sys.modules.get(module.__name__.partition(".")[0])
+        found = [folder + os.sep for folder in getattr(package, "__path__", ())]
+        found += [file for file in (getattr(module, "__file__", None), code_of(program)) if file is not None]
         return cls(tuple((place, _folder_length(place)) for place in dict.fromkeys(found)))
 
     @classmethod

@@ -94,34 +94,38 @@ def test_a_guided_search_repeats_itself_and_its_case_replays() -> None:
     assert guided(chain, 4, RUNS, every=1).curve != one.curve
 
 
-LETTERS = "abacab"
+async def ladder(world: World) -> None:
+    """Three tasks, nine rungs, and a fall to the ground whenever the wrong task comes next."""
+    rung = 0
 
-
-async def order(world: World) -> None:
-    """Three tasks that must take turns in one order."""
-    came = 0
-
-    def comes(who: str) -> None:
-        nonlocal came
-        if came == 0:
-            came = 1 if who == LETTERS[0] else 0
-        elif came == 1:
-            came = 2 if who == LETTERS[1] else 0
-        elif came == 2:
-            came = 3 if who == LETTERS[2] else 0
-        elif came == 3:
-            came = 4 if who == LETTERS[3] else 0
-        elif came == 4:
-            came = 5 if who == LETTERS[4] else 0
-        elif who == LETTERS[5]:
-            raise Deep
+    def climb(who: str) -> None:
+        nonlocal rung
+        if rung == 0:
+            wanted = "c"
+        elif rung == 1:
+            wanted = "a"
+        elif rung == 2:
+            wanted = "b"
+        elif rung == 3:
+            wanted = "a"
+        elif rung == 4:
+            wanted = "c"
+        elif rung == 5:
+            wanted = "b"
+        elif rung == 6:
+            wanted = "c"
+        elif rung == 7:
+            wanted = "a"
+        elif rung == 8:
+            wanted = "b"
         else:
-            came = 0
+            raise Deep
+        rung = rung + 1 if who == wanted else 0
 
     async def task(who: str) -> None:
-        for _ in range(3):
+        for _ in range(8):
             await trio.lowlevel.checkpoint()
-            comes(who)
+            climb(who)
 
     async with trio.open_nursery() as nursery:
         for who in "abc":
@@ -130,11 +134,10 @@ async def order(world: World) -> None:
 
 @pytest.mark.slow
 def test_feedback_finds_a_schedule() -> None:
-    """Schedules are mutated too: an order of six steps is found in fewer runs than without feedback."""
-    for seed in range(3):
-        found = guided(order, seed, 1500, every=1)
-        assert found.result
-        assert not guided(order, seed, found.result.counts.runs, every=1, feedback=False).result
+    """Schedules are mutated too: tasks that must come in one order are found to, and not in as many runs without feedback."""
+    found = guided(ladder, 3, 2000, every=1)
+    assert found.result, f"not found; the curve: {found.curve}"
+    assert not guided(ladder, 3, found.result.counts.runs, every=1, feedback=False).result
 
 
 @pytest.mark.slow
@@ -179,7 +182,7 @@ def test_tasks_that_take_turns_make_no_edges_between_their_lines() -> None:
 
 
 def _target(edge: str) -> int:
-    return int(edge.rpartition(">")[2].split(" ")[0].partition("+")[0])
+    return int(edge.partition(">")[2].split(" ")[0].partition("+")[0])
 
 
 def _numbers(n: int) -> Iterator[int]:
@@ -412,7 +415,7 @@ def test_points_faults_pairs_and_shapes_are_features() -> None:
     assert "disk crash store-# /data/wal-#.log <1024 dirty many" in shown
     assert "disk restart store-# /data/wal-#.log <1024 zeroed many" in shown
     assert any(feature.startswith("disk end store-# ") for feature in shown)
-    assert any(feature.startswith("switch write > ") for feature in shown)
+    assert "switch main > store-#/main##" in shown
     assert not edges(shown)
 
 
