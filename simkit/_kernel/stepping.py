@@ -1,7 +1,7 @@
 """Yield points that say what they are about to do, and what a strategy may see of a task that waits for its step.
 
 `step` and `touch` note a footprint with the kernel, by task number; nothing else is paid for. Outside a simulation `step`
-is a checkpoint and `touch` does nothing, so that a program keeps them in production.
+yields and `touch` does nothing, so that a program of trio or asyncio keeps them in production.
 """
 
 from __future__ import annotations
@@ -34,12 +34,19 @@ async def step(kind: Kind = "local", resource: str = "") -> None:
 
     The step must do no more than it says to what tasks share. One that cancels others is better not declared.
     """
-    kernel = getattr(GLOBAL_RUN_CONTEXT.runner, "kernel", None)
+    runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
+    if runner is None:
+        await _bare()
+        return
+    kernel = getattr(runner, "kernel", None)
     if kernel is None:
         await trio.lowlevel.checkpoint()
         return
     task = GLOBAL_RUN_CONTEXT.task
     kernel.pending[task._counter] = footprint(kind, resource)
+    if task.context.get(INNER) is not None:
+        await _bare()
+        return
     await _shielded()
     if task._cancel_status.effectively_cancelled:
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -52,6 +59,12 @@ def touch(kind: Kind, resource: str) -> None:
         return
     number = GLOBAL_RUN_CONTEXT.task._counter
     kernel.pending[number] = kernel.pending.get(number, ()) + footprint(kind, resource)
+
+
+@types.coroutine
+def _bare() -> Generator[None, None, None]:
+    """asyncio's way to yield, in a simulated loop (`simkit.aio`) or a real one."""
+    yield
 
 
 @types.coroutine

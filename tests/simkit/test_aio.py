@@ -11,6 +11,7 @@ import trio
 import simkit
 from simkit import Limits, RandomWalk, Tape, World, aio
 from simkit.errors import SimkitError
+from simkit.strategies import Reduced
 
 
 def simulate(main: Any, seed: int = 0, *, walk: bool = True, **options: Any) -> Any:
@@ -427,3 +428,30 @@ def test_a_search_finds_the_race() -> None:
 
     found = simkit.search(main, "surw", seed=1, runs_max=100, limits=Limits(steps=10_000))
     assert found
+
+
+async def declared_update() -> int:
+    value = 0
+
+    async def add() -> None:
+        nonlocal value
+        await simkit.step("read", "value")
+        seen = value
+        await simkit.step("write", "value")
+        value = seen + 1
+
+    await asyncio.gather(add(), add())
+    return value
+
+
+def test_asyncio_code_declares_its_steps() -> None:
+    """`simkit.step` yields in asyncio as well, in earnest too; a search that takes its word needs fewer runs to exhaust."""
+    assert asyncio.run(declared_update()) in {1, 2}
+
+    async def main(world: World) -> None:
+        status = await world.host("desk").start(aio.run, declared_update).wait()
+        assert status.value in {1, 2}
+
+    found = simkit.search(main, Reduced(declared=True), runs_max=3000)
+    assert not found
+    assert found.exhausted
