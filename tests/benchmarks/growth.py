@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -45,12 +44,12 @@ def contests(scale: int) -> list[Gauge]:
 
 
 def growth(tasks: int) -> float:
-    """How many times as long ten times the tasks take, each doing the same; medians of some turns."""
+    """How many times as long ten times the tasks take, each doing the same; the least disturbed of some turns."""
     few, many = [], []
     for _ in range(TURNS):
         few.append(seconds(tasks))
         many.append(seconds(tasks * TIMES))
-    return statistics.median(many) / statistics.median(few)
+    return min(many) / min(few)
 
 
 def seconds(tasks: int) -> float:
