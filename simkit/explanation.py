@@ -79,7 +79,12 @@ class Explanation:
 
     def __str__(self) -> str:
         """One sentence."""
-        parts = [f"with {cause}" for cause in self.causes] + [f"while {ordering}" for ordering in self.orderings]
+        return self.sentence(str)
+
+    def sentence(self, name: Callable[[Event], str]) -> str:
+        """One sentence, with the events called as `name` says."""
+        parts = [f"with {cause}" for cause in self.causes]
+        parts += [f"while {name(one.first)} comes before {name(one.second)}" for one in self.orderings]
         short = "" if self.complete else f", as far as {self.runs} runs tell"
         if not parts:
             return f"No single departure and no single ordering of two events decides{short}."

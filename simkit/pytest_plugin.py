@@ -216,7 +216,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     plan = _plan(pyfuncitem.config)
     if plan.case is not None:
         return (yield from _replaying(pyfuncitem, plan, plan.case))
-    own: Any = pyfuncitem.funcargs.get(_SEED)
+    own = _own_seeds(pyfuncitem)
     hypothesis = _is_hypothesis(pyfuncitem)
     seeds: Sequence[int] | None = [own] if isinstance(own, int) else own if isinstance(own, range) else plan.seeds
     ambient = testing.Ambient(plan.settings, seeds=seeds, quiet=not hypothesis)
@@ -281,6 +281,12 @@ def _failure_behind(error: BaseException, failures: Sequence[Failed]) -> Failed 
     return None
 
 
+def _own_seeds(item: pytest.Item) -> int | range | None:
+    """The seed, or the part of the seeds, that an item is for; None for all of a test's."""
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get(_SEED)
+
+
 def _is_hypothesis(item: pytest.Function) -> bool:
     return hasattr(item.obj, "hypothesis")
 
@@ -320,8 +326,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
         plan = _plan(item.config)
         telling.tell(item, report, found, plan.settings, plan.profile, plan.pages)
-        own = item.callspec.params.get(_SEED) if hasattr(item, "callspec") else None
-        if not isinstance(own, int) and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
+        if not isinstance(_own_seeds(item), int) and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
             vars(report)["simkit_seed"] = found.failed.seed
     elif replayed is not None:
         report.sections.append(("simkit", str(replayed)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from simkit._pytest.inquest import Found, place_of
+from simkit.explanation import Event
 from simkit.spacetime import Table, as_text
 from simkit.tape import Site
 from simkit.trials import BLOCK, explores
@@ -27,9 +28,9 @@ def of_failure(found: Found, commands: list[str], here: Path, rows_max: int, pag
     lines = facts(found)
     table = found.table(rows_max) if rows_max else None
     if found.explanation is not None:
-        lines += [f"why: {found.explanation}"]
+        lines.append(f"why: {found.explanation if table is None else found.explanation.sentence(lettered(table))}")
     if table is not None:
-        lines += ["", as_text(table), *_stacks(table), ""]
+        lines += ["", as_text(table, with_orders=False), *_stacks(table), ""]
     if found.trouble:
         lines.append(f"missing here: {found.trouble}")
     if found.path is not None:
@@ -57,13 +58,24 @@ def facts(found: Found) -> list[str]:
     return lines
 
 
+def lettered(table: Table) -> Callable[[Event], str]:
+    """Calls events as the table does."""
+
+    def name(event: Event) -> str:
+        tag = table.tag_of(event.task, event.nth)
+        return str(event) if tag is None else f"({tag})"
+
+    return name
+
+
 def _prefix(found: Found) -> str:
     """What a seed of an exploration stands for."""
     seed = found.failed.seed
     first = 0 if found.failed.world_seed != seed else seed // BLOCK * BLOCK
     if seed == first:
         return f"seed {seed} is the first run of an exploration"
-    return f"seed {seed} is a run that learnt from runs {first} to {seed - 1}; --simkit-seed makes these again first"
+    before = f"run {first}" if seed == first + 1 else f"runs {first} to {seed - 1}"
+    return f"seed {seed} is a run that learnt from {before}; --simkit-seed makes that again first"
 
 
 def commands(found: Found, test: str, profile: str | None) -> list[str]:

@@ -86,14 +86,13 @@ def write_index(pages: Sequence[Written], folder: Path) -> Path:
 
 def _parts(found: Found, test: str, title: str, commands: Sequence[str], failure: str) -> list[str]:
     table = found.table(400)
-    explained = "" if found.explanation is None else f"<p>{escape(str(found.explanation))}</p>"
+    explained = "" if found.explanation is None else found.explanation.sentence(block.lettered(table))
     lines = "\n".join(map(escape, commands))
     return [
         f'<h1>{escape(test)}</h1><p class="bad"><b>{escape(title)}</b></p>',
         f"<h2>Replay</h2><pre>{lines}</pre>",
-        "<h2>Why</h2>" if explained or table.orders else "",
-        explained,
-        *why(table),
+        "<h2>Why</h2>" if explained else "",
+        *(why(table, explained) if explained else []),
         "<h2>Space and time</h2>",
         diagram(table),
         f"<h2>Faults, choices and schedule</h2><pre>{escape(chr(10).join(block.facts(found)[1:]))}</pre>",

@@ -85,6 +85,8 @@ class Row:
 class Stack:
     """Where a task stood before a deciding step."""
 
+    task: int
+    nth: int  # which of its steps, from 1
     tag: str
     title: str
     frames: tuple[str, ...]  # outermost first, as "file:line in function"
@@ -99,6 +101,10 @@ class Table:
     orders: tuple[tuple[str, str], ...] = ()  # tags: the first must come before the second for the run to fail
     stacks: tuple[Stack, ...] = ()
     routine: int = 0  # rows left out that tell little: ends of streams, usual latencies
+
+    def tag_of(self, task: int, nth: int) -> str | None:
+        """The letter of a deciding step."""
+        return next((stack.tag for stack in self.stacks if (stack.task, stack.nth) == (task, nth)), None)
 
     @property
     def left_out(self) -> int:

@@ -36,11 +36,11 @@ dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
 .plain { list-style: none; padding: 0; margin: .25rem 0 1rem; }
 .list td, .list th { text-align: left; padding: .25rem 1.5rem .25rem 0; border-bottom: 1px solid var(--rule); }
 figure { margin: .5rem 0; }
-.scroll { overflow-x: auto; border: 1px solid var(--rule); border-radius: 6px; }
+.scroll { overflow: auto; max-height: 92vh; border: 1px solid var(--rule); border-radius: 6px; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .spacetime table { border-collapse: collapse; min-width: 100%; }
 .spacetime caption { caption-side: bottom; text-align: left; padding: .5rem .75rem; }
-.spacetime th { background: var(--raised); font-weight: 600; font-size: .8125rem; text-align: left; height: 2rem;
+.spacetime th { position: sticky; top: 0; z-index: 1; background: var(--raised); font-weight: 600; font-size: .8125rem; text-align: left; height: 2rem;
   border-bottom: 1px solid var(--rule); white-space: nowrap; }
 .spacetime th.lanes { padding: 0; } .spacetime th.lanes span { display: inline-block; text-align: center;
   overflow: hidden; text-overflow: ellipsis; vertical-align: middle; padding: 0 .25rem; }
@@ -68,7 +68,7 @@ circle.ring { fill: none; stroke: var(--fault); stroke-width: 2.5; }
 .bar { stroke: var(--ink); stroke-width: 3; fill: none; } path.death { stroke: var(--bad); stroke-width: 3; }
 polygon.fault { fill: var(--fault); } .disk { fill: var(--paper); stroke: var(--disk); stroke-width: 2; }
 polygon.point { fill: var(--message); }
-@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; } }
+@media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; max-height: none; } }
 """
 
 
@@ -97,9 +97,13 @@ def as_html(table: Table, title: str = "Space-time table of a run") -> str:
     return page(title, [f"<h1>{escape(title)}</h1>", *why(table), diagram(table)])
 
 
-def why(table: Table) -> list[str]:
-    """The orderings that decide, linked to their rows, and where their tasks stood."""
-    if not table.orders:
+def why(table: Table, sentence: str = "") -> list[str]:
+    """What decides, with links to the rows of the events that `sentence` calls by their letters, and where tasks stood.
+
+    Without a sentence, the orderings of the table.
+    """
+    told = sentence or (f"It fails only while {orders(table)}." if table.orders else "")
+    if not told:
         return []
     items = []
     for stack in table.stacks:
@@ -109,11 +113,12 @@ def why(table: Table) -> list[str]:
         else:
             frames = "\n".join(escape(frame) for frame in stack.frames) or "not known"
             items.append(f"<li>{link}, where its task stood before it:<pre>{frames}</pre></li>")
-    return [f"<p>It fails only while {_linked(orders(table), table)}.</p>", f'<ul class="plain">{"".join(items)}</ul>']
+    listed = [f'<ul class="plain">{"".join(items)}</ul>'] if items else []
+    return [f"<p>{_linked(told, table)}</p>", *listed]
 
 
 def _linked(text: str, table: Table) -> str:
     told = escape(text)
-    for tag in dict.fromkeys(tag for order in table.orders for tag in order):
-        told = told.replace(f"({tag})", f'<a href="#event-{tag}">({tag})</a>')
+    for stack in table.stacks:
+        told = told.replace(f"({stack.tag})", f'<a href="#event-{stack.tag}">({stack.tag})</a>')
     return told

@@ -66,14 +66,16 @@ def table(
         lanes.lanes,
         tuple(_chosen(rows, rows_max)),
         tuple((_tag(tags, one.first), _tag(tags, one.second)) for one in orders),
-        tuple(
-            Stack(tag, f"step {event.nth} of {event.name} #{event.task}", event.stack) for event, tag in events.items()
-        ),
+        tuple(_stack(event, tag) for event, tag in events.items()),
         routine,
     )
 
 
 # ---- what decides
+
+
+def _stack(event: Event, tag: str) -> Stack:
+    return Stack(event.task, event.nth, tag, f"step {event.nth} of {event.name} #{event.task}", event.stack)
 
 
 def _events(explanation: Explanation | None) -> dict[Event, str]:

@@ -30,8 +30,8 @@ _MARKS = {
 }
 
 
-def as_text(table: Table, *, width: int = WIDTH) -> str:
-    """The table in lines of at most `width` characters."""
+def as_text(table: Table, *, width: int = WIDTH, with_orders: bool = True) -> str:
+    """The table in lines of at most `width` characters; `with_orders` the last one says which orderings decide."""
     times = [told_time(row.at_ns) for row in table.rows]
     time_width = max(map(len, times), default=0)
     room = width - 2 - time_width - 2
@@ -46,7 +46,7 @@ def as_text(table: Table, *, width: int = WIDTH) -> str:
         drawn = "".join(_drawn(row, len(table.lanes), lane))
         lines.append(_cut(f"{mark} {told:>{time_width}}  {drawn}{_words(row)}", width))
         before = time
-    if table.orders:
+    if table.orders and with_orders:
         lines.append(f"  it fails only while {orders(table)}")
     if table.routine:
         lines.append(f"  ({table.routine} routine rows are not shown: ends of streams, usual latencies)")
