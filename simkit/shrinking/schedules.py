@@ -5,6 +5,7 @@ Segments, not positions: leaving one out shifts no other, so that what is needed
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from simkit.shrinking.search import Plan, Search
@@ -13,6 +14,10 @@ from simkit.shrinking.subsets import fewest
 _Change = Callable[[Search, Plan, int], list[Plan]]
 #: "Until it cannot go on".
 _TO_BLOCK = 1 << 30
+#: From so many on, tasks are left out as a whole first.
+_MANY_TASKS = 8
+#: A task in so many pieces is put together as a whole first.
+_MANY_PIECES = 4
 #: Plans up to this length are also tried with neighbours exchanged.
 _SWAPS_MAX = 12
 
@@ -21,9 +26,35 @@ def fewer(search: Search) -> None:
     """Leave out every segment that is not needed."""
     if search.best.plan and search.fails(plan=()):
         return
+    _fewer_tasks(search)
+    _gather(search)
     segments = list(search.best.plan)
     if segments:
         fewest(segments, lambda kept: search.fails(plan=tuple(kept)))
+
+
+def _fewer_tasks(search: Search) -> None:
+    """Leave every task to the default that does not matter, when there are many."""
+    plan = search.best.plan
+    tasks = list(dict.fromkeys(task for task, _ in plan))
+    if len(tasks) > _MANY_TASKS:
+        fewest(tasks, lambda kept: search.fails(plan=tuple(one for one in plan if one[0] in kept)))
+
+
+def _gather(search: Search) -> None:
+    """Let a task that is cut to many pieces go on where it begins, or else where it ends; most pieces first."""
+    pieces = Counter(task for task, _ in search.best.plan)
+    for task, count in sorted(pieces.items(), key=lambda item: (-item[1], item[0])):
+        if count < _MANY_PIECES:
+            break
+        plan = search.best.plan
+        places = [at for at, (number, _) in enumerate(plan) if number == task]
+        whole = (task, _TO_BLOCK)
+        for place in dict.fromkeys((*places[:1], *places[-1:])):
+            before = [one for one in plan[:place] if one[0] != task]
+            after = [one for one in plan[place:] if one[0] != task]
+            if search.better(plan=(*before, whole, *after)):
+                break
 
 
 def smoother(search: Search) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simkit import World, search, step
+from simkit import Found, World, search, step
 from simkit.shrinking import Retrial, shrink
 from simkit.strategies import Reduced
 from simkit.strategies.base import Exploration
@@ -15,15 +15,12 @@ from tests.benchmarks import peers
 from tests.benchmarks.contest import Contest, Goal
 from tests.quality.machine import together
 from tests.quality.yardstick import PROGRAMS
-from tests.simkit.shrink_programs import first_failure, reorder
 
 #: Switches a second of a bare scheduler on the machine that targets are stated for.
 SWITCHES_A_SECOND = 2_500_000
 #: Schedules a second there.
 SCHEDULES_A_SECOND = 10_000
 TASKS, STEPS = 2, 3
-#: The shrink whose time is measured: setters, and the checker that is one more task.
-SETTERS = 99
 
 
 def contests(scale: int) -> list[Contest]:
@@ -39,9 +36,9 @@ def contests(scale: int) -> list[Contest]:
             {"simkit: surw": lambda: _searched(PROGRAMS["SafeStack"], "surw", max(2, 2 * scale))},
         ),
         Contest(
-            f"shrinking a failing schedule of {SETTERS + 1} tasks to one pre-emption",
+            "shrinking a failing schedule of 100 tasks (reorder_100) to one pre-emption",
             "shrinks",
-            {"simkit: at most 300 runs": _shrunk, peers.BARE: lambda: _bare(20_000 * scale)},
+            {"simkit: at most 300 runs": _shrinks(), peers.BARE: lambda: _bare(20_000 * scale)},
             goals={peers.BARE: Goal(1, SWITCHES_A_SECOND)},
         ),
     ]
@@ -86,12 +83,19 @@ def _searched(
     return made
 
 
-def _shrunk() -> int:
-    main = reorder(SETTERS)
-    seed, outcome = first_failure(main)
-    shrunk = shrink(Retrial(main, entropy=seed), outcome.departures, outcome.schedule)
-    assert shrunk.best.preemptions == 1
-    return 1
+def _shrinks() -> Callable[[], int]:
+    """The shrink alone, of a schedule found beforehand."""
+    program = PROGRAMS["reorder_100"]
+    found = search(program, seed=1, guard=False)
+    assert isinstance(found, Found)
+    case = found.case
+
+    def shrunk() -> int:
+        retrial = Retrial(program, entropy=case.seed or 0, guard=False)
+        assert shrink(retrial, case.departures, case.schedule).best.preemptions == 1
+        return 1
+
+    return shrunk
 
 
 def _bare(switches: int) -> int:
