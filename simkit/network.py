@@ -166,17 +166,17 @@ class Network(Ether):
     def send_datagram(self, socket: DatagramSocket, data: bytes, target: Address) -> None:
         """Let a message travel: once, twice or not at all."""
         address, port = target
-        here = socket.place
-        if _is_loopback(address):
-            place, source = here, ("127.0.0.1", socket.local[1])
+        here, trace = socket.place, self._world.trace
+        place = self._places.get(address) or (here if _is_loopback(address) else self.name_of(address))
+        if place is None:
+            return  # it goes wherever such packets go
+        source = ("127.0.0.1" if address[:4] == "127." else self.address_of(here), socket.local[1])
+        sent = 0
+        if trace.asides is None:
+            trace.told.append(("net", "datagram", socket.number, here, place, len(data)))
         else:
-            found = self.name_of(address)
-            if found is None:
-                return  # it goes wherever such packets go
-            place, source = found, (self.address_of(here), socket.local[1])
-        trace = self._world.trace
-        sent = 0 if trace.asides is None else len(trace)
-        self.note("datagram", socket.number, here, place, len(data), data)
+            sent = len(trace)
+            self.note("datagram", socket.number, here, place, len(data), data)
         self.carry_datagram(here, place, len(data), self._datagram_arrived, socket, data, source, place, port, sent)
 
     def _datagram_arrived(

@@ -123,7 +123,10 @@ class Timers:
     def call_at(self, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> Timer:
         """Call `fn(*args)` at `when_ns`."""
         timer = Timer(self, when_ns, fn, args)
-        self.push(when_ns, timer)
+        self.sequence = sequence = self.sequence + 1  # as `push`: every message is one of these
+        heappush(self.heap, (when_ns, sequence, timer, 0.0))
+        if when_ns <= self.now_ns:
+            self.soon.append(when_ns)
         return timer
 
     def jump(self, ns: int) -> None:

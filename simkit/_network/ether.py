@@ -202,7 +202,7 @@ class Ether:
             return options.loopback_latency_ns
         drawn = self._stream.choose(f"latency:{source}>{target}", len(options.spread), options.spread_weights)
         travel_ns = options.latency_ns * options.spread[drawn]
-        return travel_ns + self._weather.delay_ns(source, target, size) if self._weather.foul else travel_ns
+        return travel_ns + self._weather.delay_ns(source, target, size) if self._weather.delays else travel_ns
 
     def post(self, source: str, target: str, then: Callable[[], object]) -> None:
         """Let a single packet travel, then call; a cut link holds it until it heals."""
@@ -219,7 +219,8 @@ class Ether:
         """
         copies, weather, timers = 1, self._weather, self._world.kernel.timers
         if weather.foul and source != target:
-            self._leaves(source, target)
+            if weather.open:
+                self._leaves(source, target)
             if weather.strikes("datagram-loss", source, target):
                 return
             copies += weather.strikes("datagram-duplicate", source, target)

@@ -252,7 +252,7 @@ class SimulatedSocket(trio.socket.SocketType):
     # ---- inside
 
     def _check(self) -> None:
-        if self.owner is not None and not self.owner.alive:
+        if self.owner is not None and self.owner.status is not None:
             raise ProcessDead(f"{self!r} belongs to a process that is gone")
         if self._closed:
             raise _error(errno.EBADF)

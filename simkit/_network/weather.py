@@ -43,6 +43,8 @@ class Weather:
         #: Whether an open tape may strike.
         self.open = stream.open
         self.foul = stream.open
+        #: Whether a segment may arrive later than its latency says.
+        self.delays = stream.open
         #: Places whose programs read slowly: at most so many bytes, after a pause of so long.
         self.slow_readers: dict[str, tuple[int, int]] = {}
         #: Places on whose links no drawn fault strikes.
@@ -60,15 +62,15 @@ class Weather:
         if strike not in STRIKES:
             raise wrong("Network.strike_next: what", strike, f"one of {', '.join(STRIKES)}")
         self._asked.append(_Asked(strike, source, target, times))
-        self.foul = True
+        self.foul = self.delays = True
 
     def judge(self, options: NetworkOptions) -> None:
         """Find out whether anything may happen."""
         self._ratios = {strike: getattr(options, name) for strike, name in STRIKES.items()}
-        ratios: list[Ratio] = [options.clogs, *self._ratios.values()]
-        self.foul = bool(
-            self.open or self._asked or options.bytes_per_s is not None or any(num > 0 for num, _ in ratios)
-        )
+        asked = bool(self.open or self._asked)
+        late = options.clogs[0] > 0 or options.stalls[0] > 0 or options.bytes_per_s is not None
+        self.delays = asked or late
+        self.foul = asked or late or any(num > 0 for num, _ in self._ratios.values())
 
     def calm(self) -> None:
         """Forget what was asked for, and let everybody read as fast as they like."""

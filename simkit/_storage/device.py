@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NoReturn, Protocol
 
-from simkit._storage.faults import DiskFaults, Injector
+from simkit._options import need_whole
+from simkit._storage.faults import NO_FAULTS, DiskFaults, Injector
 from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
 from simkit._storage.namespace import Namespace
@@ -97,6 +98,8 @@ class Device:
 
     @capacity_bytes.setter
     def capacity_bytes(self, capacity_bytes: int | None) -> None:
+        if capacity_bytes is not None:
+            need_whole("Disk.capacity_bytes", capacity_bytes, 0)
         self._capacity_bytes = capacity_bytes
         self._rearm()
 
@@ -248,7 +251,7 @@ class Device:
 
     def _rearm(self) -> None:
         injector = self._injector
-        set_up = self._capacity_bytes is not None or injector.faults != DiskFaults()
+        set_up = self._capacity_bytes is not None or injector.faults != NO_FAULTS
         self.faulty = set_up or injector.open or injector.waiting > 0
         self.careful_from = 0 if self.faulty else self._hook_from
 

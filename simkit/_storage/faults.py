@@ -35,6 +35,7 @@ class DiskFaults:
     stuck_ns: int = 600_000_000_000
 
 
+NO_FAULTS = DiskFaults()
 #: What breaks the promise of a single machine; an open tape strikes with these only where copies are declared.
 SILENT = ("fsync_lies", "sync_dir_lies", "bit_rot", "misdirected_write")
 #: Errors that can be drawn before an operation of each kind.
@@ -69,7 +70,7 @@ class Injector:
     """Decides which operation fails, and counts every fault that really happened in `fired`."""
 
     def __init__(self, stream: Choices) -> None:
-        self.faults = DiskFaults()
+        self.faults = NO_FAULTS
         self.fired: dict[str, int] = {}
         #: Whether an open tape may strike.
         self.open: bool = getattr(stream, "open", False)
@@ -94,7 +95,7 @@ class Injector:
 
     def calm(self) -> None:
         """Nothing happens any more, asked for or drawn."""
-        self.faults = DiskFaults()
+        self.faults = NO_FAULTS
         self.open = False
         self._asked.clear()
 
