@@ -104,7 +104,7 @@ class ViolationFound:
     """A forbidden observation with everything a failure block shows.
 
     `claimed` is False for a promise the target does not make: shown as observed, failing nothing. `why` is the fault
-    and the ordering that decide; `where` a file and line in the target, when known; `kept` the folder with all that was
+    and the ordering around the proof; `where` a file and line in the target, when known; `kept` the folder with all that was
     seen of the run. The two replay lines are whole shell lines.
     """
 
@@ -122,6 +122,8 @@ class ViolationFound:
     where: str = ""
     claimed: bool = True
     kept: str = ""
+    shrunk: str = ""  # how small the run was made in how many runs, where it was
+    decides: str = ""  # what it fails with and not without, by runs that left one thing out
 
 
 @attrs.frozen

@@ -27,6 +27,7 @@ class Origin:
     configuration: str | None = None
     mutant: str | None = None
     boundaries: bool = False  # a crash at every storage boundary of the seed
+    swarm: bool = True  # the world's own faults drawn as well
 
 
 def describe(
@@ -62,6 +63,6 @@ def replay_line(origin: Origin) -> str:
     if origin.mutant:
         words += ["--mutant", origin.mutant]
     if origin.seed is not None:
-        more = ["--boundaries"] if origin.boundaries else []
+        more = [*(["--boundaries"] if origin.boundaries else []), *([] if origin.swarm else ["--no-swarm"])]
         return invocation.line("run", *words, "--seeds", str(origin.seed), *more)
     return invocation.line("replay", *words, "--scenario", origin.scenario)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -24,13 +25,15 @@ from simkit.errors import Problem
 from simkit.points import PointCount
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.verdict import Outcome, Verdict, Violation
 
+#: Makes the failure `kind` of a judged run small; None where it cannot.
+Shrinks: TypeAlias = "Callable[[Judged, str], Small | None]"
 #: Cases kept of one kind of violation (obligation and anomaly); a mutant fails in hundreds of seeds alike.
 CASES_MAX = 3
 _SHOWN_MAX = 3
@@ -67,6 +70,31 @@ class Judged:
         return self.violated or self.slow or self.unsettled or self.problem is not None
 
 
+@attrs.frozen
+class Small:
+    """A failure made small."""
+
+    judged: Judged  # with a case of its own
+    unshrunk: Case
+    told: str  # how small, in how many runs
+    decides: str  # what it fails with and not without; empty where nothing was found out
+
+
+@attrs.frozen
+class _Kept:
+    """A failure made small, with its case and the folder of what was seen of it."""
+
+    small: Small
+    case_id: str | None
+    folder: str
+
+
+def _kinds(judged: Judged) -> list[tuple[str, str]]:
+    """Obligation and anomaly of each violation, each once."""
+    kinds = ((id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations)
+    return list(dict.fromkeys(kinds))
+
+
 def claimed_ids(target: Target) -> frozenset[str]:
     """The obligations a target's manifest claims; a claimed profile stands for all its obligations."""
     claims = target.claims
@@ -74,11 +102,17 @@ def claimed_ids(target: Target) -> frozenset[str]:
 
 
 def origin_of(
-    target: Target, world: World, scenario: str = "", *, mutant: str | None = None, boundaries: bool = False
+    target: Target,
+    world: World,
+    scenario: str = "",
+    *,
+    mutant: str | None = None,
+    boundaries: bool = False,
+    swarm: bool = True,
 ) -> Origin:
     """Where a run of this target comes from; a configuration that is taken anyway needs no mention."""
     chosen = None if target.configuration == target.manifest.harness.configuration else target.configuration
-    return Origin(target.text, world, scenario, configuration=chosen, mutant=mutant, boundaries=boundaries)
+    return Origin(target.text, world, scenario, configuration=chosen, mutant=mutant, boundaries=boundaries, swarm=swarm)
 
 
 class Docket:
@@ -94,8 +128,11 @@ class Docket:
         tier: str | None = None,
         show: bool = False,
         again: Case | None = None,
+        shrinks: Shrinks | None = None,
     ) -> None:
-        """`show`: tell every run whole, not only what it violates. `again`: all runs are of this case, and make no other."""
+        """`show`: tell every run whole, not only what it violates. `again`: all runs are of this case, and make no other.
+        `shrinks`: makes the first run of each kind of claimed failure small; that is what is kept and told of it then.
+        """
         self.claimed = claimed_ids(target)
         self.cases: list[str] = []
         self.runs = 0
@@ -109,6 +146,7 @@ class Docket:
         self._kinds: Counter[tuple[str, str]] = Counter()
         self._troubles: list[Problem] = []
         self._manifest, self._tier, self._show, self._again = target.manifest, tier, show, again
+        self._shrinks = shrinks
         self._odd: Counter[str] = Counter()  # runs without a case of which something was kept, by what was odd
 
     @property
@@ -135,14 +173,22 @@ class Docket:
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
+        small = self._made_small(judged)
         fresh = self._is_fresh(judged)
-        case_id = self._keep(judged) if fresh else None
-        seen_in = self._keep_seen(judged, case_id) if case_id else ""
+        whole = fresh and not small.keys() >= set(_kinds(judged))
+        case_id = self._keep(judged) if whole else next((one.case_id for one in small.values()), None)
+        seen_in = self._keep_seen(judged, case_id) if whole and case_id else ""
         outcome = self._outcome(judged)
         self._emit(RunFinished(judged.scenario, outcome, judged.seed, judged.fired, case_id))
+        told: set[tuple[str, str]] = set()
         for id_, finding in judged.findings.items():
             for violation in finding.violations:
-                self._tell(judged, id_, violation, case_id, seen_in, whole=fresh)
+                kind = (id_, violation.anomaly)
+                if kind in small and kind not in told:
+                    self._tell_small(small[kind], *kind)
+                else:
+                    self._tell(judged, id_, violation, case_id, seen_in, whole=fresh)
+                told.add(kind)
         return problem
 
     def verdicts(self, uncaught: Mapping[str, Sequence[str]] | None = None) -> dict[str, Verdict]:
@@ -222,9 +268,47 @@ class Docket:
             return ""
         return self._store.keep_run(judged.scenario, evidence.files(judged.history, judged.logs), None, self._emit)
 
+    def _made_small(self, judged: Judged) -> dict[tuple[str, str], _Kept]:
+        """For each kind of claimed failure that no run has shown before: this one made small, saved and ready to be told."""
+        found: dict[tuple[str, str], _Kept] = {}
+        if self._shrinks is None or judged.case is None:
+            return found
+        for kind in _kinds(judged):
+            if self._kinds[kind] or kind in found or kind[0] not in self.claimed:
+                continue
+            small = self._shrinks(judged, " ".join(kind))
+            if small is None:
+                continue
+            kept = self._keep_small(small)
+            found |= {
+                other: kept for other in _kinds(small.judged) if other == kind or self._is_due(other, judged, found)
+            }
+        return found
+
+    def _is_due(self, kind: tuple[str, str], judged: Judged, found: Collection[tuple[str, str]]) -> bool:
+        """Whether a small run that was made for another failure may be shown for this one too."""
+        return not self._kinds[kind] and kind in _kinds(judged) and kind not in found and kind[0] in self.claimed
+
+    def _keep_small(self, small: Small) -> _Kept:
+        judged = small.judged
+        case_id = self._keep(judged)
+        if case_id is None:
+            return _Kept(small, None, "")
+        unshrunk = json.dumps(small.unshrunk.to_json(), indent=1, ensure_ascii=False) + "\n"
+        files = {**evidence.files(judged.history, judged.logs), "unshrunk.json": unshrunk.encode()}
+        return _Kept(small, case_id, self._store.keep_run(judged.scenario, files, case_id, self._emit))
+
+    def _tell_small(self, kept: _Kept, id_: str, anomaly: str) -> None:
+        small, judged = kept.small, kept.small.judged
+        assert judged.history is not None
+        violation = next(one for one in judged.findings[id_].violations if one.anomaly == anomaly)
+        origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=kept.case_id)
+        found = describe(judged.history, violation, id_, OBLIGATIONS[id_].name, origin)
+        self._emit(attrs.evolve(found, kept=kept.folder, shrunk=small.told, decides=small.decides))
+
     def _is_fresh(self, judged: Judged) -> bool:
         """Does the run show something that few told ones show? Counts it when it does."""
-        kinds = {(id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations}
+        kinds = set(_kinds(judged))
         fresh = judged.case is not None and any(self._kinds[kind] < CASES_MAX for kind in kinds)
         if fresh:
             self._kinds.update(kinds)

@@ -53,7 +53,8 @@ def replay(
     if case.world == "process" and look.asks:
         raise _real_has_no_events(look.asks, f"case {case.id}")
     found = _target_of(case, target, config)
-    origin = origin_of(found, case.world, str(case.scenario.get("name", "")), mutant=_mutant_of(case))
+    name, swarm = str(case.scenario.get("name", "")), bool(case.options.get("swarm", case.world == "process"))
+    origin = origin_of(found, case.world, name, mutant=_mutant_of(case), swarm=swarm)
     docket = Docket(found, origin, store, emit, show=show, again=case)
     if case.world == "process":
         return _replay_real(found, scenario_from_json(case.scenario), case, docket, emit, stopping)

@@ -16,10 +16,12 @@ from conformance import targets
 from conformance.campaign import parallel, real
 from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_simulated
+from conformance.campaign.shrinkage import Bounds, shrink_failure
 from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
 from conformance.simulate import can_be_simulated, draw, simulate
 from scenarios.interruption import Interruption, Site
+from simkit import shrinking
 from simkit.crashes import crash_points
 from simkit.errors import ExitCode, Problem, SimkitError, worst
 from simkit.tape import Tape
@@ -27,6 +29,7 @@ from simkit.tape import Tape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.campaign.docket import Shrinks, Small
     from conformance.events import Emit
     from conformance.store import Store
     from conformance.targets import Target
@@ -51,6 +54,7 @@ class Order:
     kernel: Kernel
     boundaries: bool
     show: bool = False
+    swarm: bool = False
 
 
 def run(
@@ -63,21 +67,27 @@ def run(
     kernel: Kernel,
     jobs: int | None,
     show: bool = False,
+    swarm: bool = True,
+    shrink: tuple[int, float] = (0, 0.0),
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Summary:
-    """Run and judge every seed; `show` tells each whole. Raises `SimkitError` for what cannot be asked of this target."""
+    """Run and judge every seed; `show` tells each whole, `swarm` lets disks and network misbehave in half of them. Failures
+    are made small within `shrink`, runs (0: not at all) and seconds (0: no bound). Raises `SimkitError` for what cannot be
+    asked of this target.
+    """
     parsed = targets.parse(target, config)
     if not can_be_simulated(parsed):
         return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
     if mutant is not None:
         _check_mutant(parsed, mutant)
-    order = Order(target, config, mutant, kernel, boundaries, show)
-    options = {"mutant": mutant, "kernel": kernel, "boundaries": boundaries}
+    order = Order(target, config, mutant, kernel, boundaries, show, swarm)
+    options = {"mutant": mutant, "kernel": kernel, "boundaries": boundaries, "no-swarm": not swarm}
     emit(CampaignBegan(parsed.title, "run", "simulated", None, options, len(seeds)))
-    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries)
-    docket = Docket(parsed, origin, store, emit, show=show)
+    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries, swarm=swarm)
+    shrinks = _shrinker(parsed, Bounds(*shrink), emit, stopping) if shrink[0] else None
+    docket = Docket(parsed, origin, store, emit, show=show, shrinks=shrinks)
     done = 0
     for batch in _judged(order, seeds, jobs, stopping):
         for judged in batch:
@@ -85,6 +95,21 @@ def run(
         done += len({judged.seed for judged in batch})
         emit(Progress(done, len(seeds)))
     return summarise(docket.verdicts(), docket, stopped=stopping())
+
+
+def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[], bool]) -> Shrinks:
+    """Makes failures small, and says how far it is."""
+
+    def shrinks(judged: Judged, kind: str) -> Small | None:
+        def tell(far: shrinking.Progress) -> None:
+            note = (
+                f"to shrink {kind} of seed {judged.seed}: {far.departures} choices, {far.preemptions} pre-emptions left"
+            )
+            emit(Progress(far.runs, far.runs_max, note))
+
+        return shrink_failure(target, judged, kind, bounds, tell, stopping)
+
+    return shrinks
 
 
 def summarise(verdicts: dict[str, Verdict], docket: Docket, *, stopped: bool) -> Summary:
@@ -148,7 +173,7 @@ def run_batch(order: Order, seeds: Sequence[int]) -> list[Judged]:
 
 def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:
     try:
-        probe = simulate(target, seed, mutant=order.mutant, kernel=order.kernel)
+        probe = simulate(target, seed, mutant=order.mutant, kernel=order.kernel, swarm=order.swarm)
     except SimkitError as error:
         yield Judged(_name(target, seed), seed, {}, problem=error.problem)
         return
@@ -158,7 +183,9 @@ def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:
     for point in crash_points(probe.outcome, most=BOUNDARIES_MAX):
         crash = Interruption("power", Site("boundary", nth=point.number, unit=point.host))
         try:
-            crashed = simulate(target, seed, mutant=order.mutant, kernel=order.kernel, extra=(crash,))
+            crashed = simulate(
+                target, seed, mutant=order.mutant, kernel=order.kernel, swarm=order.swarm, extra=(crash,)
+            )
         except SimkitError as error:
             yield Judged(f"{_name(target, seed)}+{crash.label}", seed, {}, problem=error.problem)
             continue

@@ -104,22 +104,34 @@ def run(
     boundaries: Annotated[
         bool, Parameter(negative=(), help="Crash at every storage boundary of each seed too.")
     ] = False,
+    swarm: Annotated[
+        bool, Parameter(help="Draw faults of disks and network too: in half of the seeds, off before liveness counts.")
+    ] = True,
+    shrink_runs: Annotated[
+        int, Parameter(help="Runs to make a failure small, and as many to explain it; 0 for none.")
+    ] = 200,
+    shrink_seconds: Annotated[float, Parameter(help="Seconds for the same; 0 for no bound but the runs.")] = 0,
     kernel: Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")] = "fast",
     jobs: Jobs = None,
     show: Show = False,
     common: Common = _PLAIN,
 ) -> int:
-    """Run a target under simulated crashes, one seed after the other, and judge every run."""
+    """Run a target under simulated crashes, one seed after the other, and judge every run. The first failure of each kind is
+    made small and explained; the case that is kept and shown is the small one.
+    """
 
     def body(session: Session) -> Done:
         session.stop.unit = "seed"
         subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds, show=show), usage.jobs(jobs)
+        usage.shrink(shrink_runs, shrink_seconds)
         summary = engine.load().run(
             subject,
             config=config,
             mutant=mutant,
             seeds=chosen,
             boundaries=boundaries,
+            swarm=swarm,
+            shrink=(shrink_runs, shrink_seconds),
             kernel=kernel,
             jobs=jobs_,
             show=show,

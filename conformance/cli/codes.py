@@ -249,6 +249,9 @@ CODES: Mapping[str, Code] = {
     ),
     "scenario-unknown": Code("no scenario has this name", ("a typing error",), "See `simkit list --scenarios`."),
     "seeds-malformed": Code("--seeds is not understood", (), "Write 7, 0-999 or 1,5,9."),
+    "shrink-range": Code(
+        "the bounds of a shrink are out of range", (), "Give --shrink-runs from 0 and --shrink-seconds from 0."
+    ),
     "simulation-bound": Code(
         "a simulated run met its limit of steps or of virtual time",
         ("a loop that never waits", "a target that never settles"),

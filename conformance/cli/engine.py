@@ -45,6 +45,8 @@ class Engine(Protocol):
         mutant: str | None,
         seeds: Sequence[int],
         boundaries: bool,
+        swarm: bool,
+        shrink: tuple[int, float],
         kernel: str,
         jobs: int | None,
         show: bool,

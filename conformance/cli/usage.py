@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: One command runs no more seeds than this.
 SEEDS_MAX = 10_000_000
 JOBS_MAX = 256
+SHRINK_RUNS_MAX = 1_000_000
 #: Runs that one command shows whole.
 SHOWN_MAX = 10
 #: Seeds are 64-bit.
@@ -128,6 +129,14 @@ def case_or_scenario(case: str | None, scenario: str | None, mutant: str | None)
     if case is not None and mutant is not None:
         what, hint = "a case is replayed with the mutant it was found with, or without one", "leave --mutant away"
         raise SimkitError(Problem("mutant-target", what, f"--mutant {mutant}", "a case alone", hint))
+
+
+def shrink(runs: int, seconds: float) -> None:
+    """Check the bounds of a shrink. Raises SimkitError."""
+    if not 0 <= runs <= SHRINK_RUNS_MAX or not 0 <= seconds < float("inf"):
+        what, expected = f"{runs} runs and {seconds:g} seconds", f"0 to {SHRINK_RUNS_MAX} runs, and seconds from 0"
+        where = f"--shrink-runs {runs} --shrink-seconds {seconds:g}"
+        raise SimkitError(Problem("shrink-range", what, where, expected, "--shrink-runs 0 shrinks nothing"))
 
 
 def until_or_break(until: int | None, at: int | None) -> None:

@@ -62,6 +62,8 @@ def facts(event: e.ViolationFound, before: e.ViolationFound | None = None) -> li
     same = f" (same run as {before.obligation} {before.anomaly} above)" if before else ""
     rows = [
         ("why", event.why),
+        ("decides", event.decides),
+        ("shrunk", event.shrunk),
         ("where", event.where),
         ("run", run(event.scenario, event.seed) + same),
         ("kept", event.kept),
