@@ -15,7 +15,7 @@ from simkit.checking.verdict import Answer, Evidence, Verdict
 from simkit.errors import ExitCode, Problem, SimkitError
 
 #: Situations that a part may meet before the next one has its turn; doubled each round.
-_QUANTUM = 250
+_QUANTUM = 50
 _QUANTUM_MAX = 16_000
 #: So many to find out where exactly a history that has no order goes wrong.
 _QUANTUM_EVIDENCE = 100_000

@@ -6,7 +6,8 @@ POPL 1997, without its reductions; for these see `reduced`).
 
 `DelayBounded` follows Emmi, Qadeer, Rakamarić: Delay-Bounded Scheduling (POPL 2011): the default order runs a task until
 it blocks and then the next one round; a delay skips the one whose turn it is. Bounds 0, 1, 2, … are tried in turn, each
-schedule once. Where it deviates: the default order is by task number, starting anew from 0 when it has come round.
+schedule once. Where it deviates: the default order is by task number, starting anew from 0 when it has come round; a task
+that has gone on for so long while others could is taken for one that spins, and the next one has its turn.
 
 Both need a program that does the same in every run, and say so when it does not.
 """
@@ -69,6 +70,8 @@ class Exhaustive:
             chosen[-1] += 1
 
 
+#: Steps that a task goes on in the default order of `DelayBounded` while others could run.
+_PATIENCE = 200
 #: Where a run leaves the default order: (decision, delays), by decision.
 Departures = tuple[tuple[int, int], ...]
 
@@ -121,6 +124,7 @@ class DelayBounded:
         self._delays = dict(plan)
         self._widths: list[int] = []
         self._current = ROOT
+        self._patience = _PATIENCE
         return self
 
     def pick(self, runnable: Sequence[TaskView], step: int) -> int:
@@ -133,8 +137,11 @@ class DelayBounded:
         if delays >= len(numbers):
             raise changed(step, f"more than {delays} runnable tasks", f"{len(numbers)}")
         self._widths.append(len(numbers))
-        ring = sorted(numbers, key=lambda number: (number < self._current, number))
+        current = self._current
+        first = current if self._patience > 0 else current + 1
+        ring = sorted(numbers, key=lambda number: (number < first, number))
         self._current = ring[delays]
+        self._patience = self._patience - 1 if self._current == current else _PATIENCE
         return numbers.index(self._current)
 
     def end(self, outcome: Outcome[Any]) -> None:

@@ -269,7 +269,7 @@ def test_the_same_seed_searches_the_same(name: str) -> None:
     assert name == "trio" or one != other
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [*SAMPLERS, "delays2", "exhaustive", "reduced"])
 def test_unfair_strategies_end_fairly(name: str) -> None:
     """A task that spins until another has done something cannot hold up a run: it ends, within bounds."""
 
