@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import attrs
 
 from simkit.discovery import Discovery
-from simkit.exploring.jobs import Failure, Ran
+from simkit.exploring.jobs import CALM, PATIENCE, Failure, Ran
 from simkit.exploring.kinds import class_of, kind_of
 from simkit.exploring.report import Finding, Sites, Stage
 from simkit.point_coverage import Coverage
@@ -122,7 +122,8 @@ def _strikes(ran: Ran) -> tuple[str, ...]:
     named = [
         f"{kind_of(site, value)} {site[0].partition('/')[2]}".rstrip()
         for site, value in ran.departures.items()
-        if class_of(site) != "choice"
+        if class_of(site) != "choice" and site not in (CALM, PATIENCE)
     ]
-    choices = len(ran.departures) - len(named)
-    return (*named, f"{choices} ordinary choices") if choices else tuple(named)
+    choices = sum(class_of(site) == "choice" for site in ran.departures)
+    told = f"{choices} ordinary choice{'s' if choices > 1 else ''}"
+    return (*named, told) if choices else tuple(named)

@@ -26,7 +26,7 @@ def cone(visits: Sequence[Visit], entries: Sequence[Entry], place: str, moment: 
     reached = {place or OUTSIDE}
     found: list[Visit] = []
     at = moment
-    for visit in sorted(visits, key=_moment, reverse=True):
+    for visit in reversed(visits):
         if visit.moment > moment:
             continue
         while at > visit.moment:
@@ -42,7 +42,7 @@ def _follow(entry: Entry, reached: set[str]) -> None:
     """Go back over one entry of a trace: whoever told something to a place that matters, matters before it."""
     if isinstance(entry, int):
         return
-    if entry[0] == "net" and len(entry) >= 5 and entry[4] in reached:
+    if entry[0] == "net" and entry[1] != "deliver" and entry[4] in reached:
         reached.add(str(entry[3]))
     elif entry[0] == "start" and _host(entry) in reached:
         reached.add(OUTSIDE)
@@ -62,7 +62,3 @@ def _places(site: Site) -> Iterable[str]:
         return (host,)
     link = key.removeprefix(OPEN).partition(":")[2]
     return tuple(link.split(">")) if label == "network" and ">" in link else ()
-
-
-def _moment(visit: Visit) -> int:
-    return visit.moment

@@ -11,22 +11,19 @@ from typing import Any
 
 import attrs
 
-from simkit.exploring.jobs import Job, Ran, Task, failure_of, made, run_on, tape_of
+from simkit.exploring.jobs import CALM, PATIENCE, Job, Ran, Task, failure_of, made, run_on, tape_of
 from simkit.patience import LivenessError, patience_for
 from simkit.strategies import Portfolio, portfolio
 from simkit.strategy import Fifo, ReplaySchedule, Strategy, TaskView
-from simkit.tape import OPEN, Site, Stream, Tape
+from simkit.tape import Site, Stream, Tape
 from simkit.world import Limits, Outcome, World, run
 
-__all__ = ["CALM", "LANE", "PATIENCE", "Lane", "is_healed", "run_lane", "settled"]
+__all__ = ["LANE", "Lane", "is_healed", "run_lane", "settled"]
 
 #: Runs of one lane.
 LANE = 50
 #: One run in so many is healed.
 HEALED = 10
-#: The settings of a healed run on its tape.
-CALM: Site = ("world", f"{OPEN}calm", 0)
-PATIENCE: Site = ("world", f"{OPEN}patience", 0)
 #: A healed program gets at least so many times as long as its default run took.
 _TIMES = 10
 #: By how much a bound grows before liveness fails.
