@@ -20,7 +20,7 @@ import attrs
 
 from simkit.effects import EVERYTHING, Footprint
 from simkit.effects import dependent as _dependent
-from simkit.strategies._races import Step, race_reversals
+from simkit.strategies._races import Order, Step
 from simkit.strategies.base import RedundantError
 from simkit.strategies.exhaustive import changed
 from simkit.strategy import Strategy, TaskView
@@ -49,6 +49,7 @@ class Reduced:
     def __init__(self, *, declared: bool = False) -> None:
         self._undeclared: Footprint = () if declared else EVERYTHING
         self._points: list[_Point] = []
+        self._order = Order()
         self._prefix = 0  # so many points are repeated
         self._left = True
 
@@ -69,7 +70,8 @@ class Reduced:
                 raise changed(step, f"tasks {point.step.runnable} runnable", f"{numbers}")
             number = point.step.number
             footprint = self._footprint(runnable[numbers.index(number)])
-            point.step = attrs.evolve(point.step, footprint=footprint)
+            if footprint is not point.step.footprint:
+                point.step = Step(number, footprint, numbers)
         else:
             awake = [each for each in numbers if each not in self._sleep]
             if not awake:
@@ -90,7 +92,9 @@ class Reduced:
     def end(self, outcome: Outcome[Any]) -> None:
         """Plan the reversal of every race of this run; then go back to the deepest point with something left to try."""
         points = self._points
-        for at, initials, candidates in race_reversals([point.step for point in points], self._prefix):
+        known = max(0, self._prefix - 1)  # the last of the prefix was another step in the run before
+        self._order.cut(known)
+        for at, initials, candidates in self._order.reversals([point.step for point in points[known:]]):
             planned = points[at].planned
             if not any(number in planned for number in initials):
                 planned.extend(number for number in candidates if number not in planned)
