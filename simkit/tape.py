@@ -16,9 +16,7 @@ import itertools
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
-
-import attrs
+from typing import Any, NamedTuple, Protocol
 
 from simkit.errors import Problem, SimkitError
 
@@ -45,8 +43,7 @@ class Mask(Protocol):
         ...
 
 
-@attrs.frozen
-class Visit:
+class Visit(NamedTuple):  # made at every site of a run
     """A site that a run came by."""
 
     site: Site

@@ -54,7 +54,7 @@ def test_each_stage_finds_what_was_planted_for_it(
     program: Callable[[World], Any], stage: str, runs: int, before: list[str]
 ) -> None:
     """Not found by the stages before, found by this one; and the case replays, shrunk or not."""
-    assert explored(program, before, 200).passed
+    assert explored(program, before, 200, limits=Limits(steps=1000)).passed
     needed = ["singles", "pairs"] if stage == "pairs" else [stage]
     report = explored(program, needed, runs)
     assert names(report) == [stage]
