@@ -10,7 +10,7 @@ import attrs
 
 from simkit.errors import wrong
 
-__all__ = ["at_least", "is_ratio", "is_whole", "one_of", "ratio", "seconds"]
+__all__ = ["at_least", "is_ratio", "is_whole", "need_ratio", "need_whole", "one_of", "ratio", "seconds"]
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
@@ -25,6 +25,21 @@ def is_ratio(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(map(is_whole, value)) and 0 <= value[0] <= value[1] != 0
 
 
+def need_whole(option: str, value: object, least: int | None = None) -> None:
+    """Refuse an argument that is no whole number, or less than `least`."""
+    if not is_whole(value) or (least is not None and value < least):  # type: ignore[operator]  # a whole number by then
+        raise wrong(option, value, "a whole number" + ("" if least is None else f" from {least} on"))
+
+
+def need_ratio(option: str, value: object) -> None:
+    """Refuse an argument that says how often something happens, and does not."""
+    if not is_ratio(value):
+        raise wrong(option, value, _RATIO)
+
+
+_RATIO = "(numerator, denominator): whole numbers, together between 0 and 1, such as (1, 100); never is (0, 1)"
+
+
 def at_least(least: int, *, or_none: bool = False) -> Validator:
     """A whole number that is no less."""
 
@@ -37,9 +52,7 @@ def at_least(least: int, *, or_none: bool = False) -> Validator:
 
 def ratio(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     """How often something happens: (1, 100) is once in a hundred times."""
-    if not is_ratio(value):
-        expected = "(numerator, denominator) of whole numbers between 0 and 1, such as (1, 100); never is (0, 1)"
-        raise wrong(_name(instance, attribute), value, expected)
+    need_ratio(_name(instance, attribute), value)
 
 
 def seconds(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:

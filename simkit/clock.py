@@ -10,6 +10,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from simkit._guard import zones
+from simkit._options import need_whole
 from simkit.errors import wrong
 
 if TYPE_CHECKING:
@@ -110,10 +111,17 @@ class HostClock:
             self._set(0, 0)
 
     def _set(self, ahead_ns: int, drift_ppb: int) -> None:
+        need_whole("Host.clock: nanoseconds", ahead_ns)
+        need_whole("Host.clock: drift_ppb", drift_ppb)
         if abs(drift_ppb) > _DRIFT_PPB_MAX:
-            raise ValueError(f"a clock gains or loses at most {_DRIFT_PPB_MAX} ns a second, not {drift_ppb}")
+            expected = f"at most {_DRIFT_PPB_MAX} ns gained or lost in a second: a clock runs forward"
+            raise wrong("Host.clock: drift_ppb", drift_ppb, expected, "Host.clock.jump sets a clock back")
         now_ns = self._world.now_ns
         if EPOCH_NS + now_ns + ahead_ns < 0:
-            raise ValueError(f"the clock of {self._host} would stand before 1970")
+            raise wrong(
+                "Host.clock: nanoseconds",
+                ahead_ns,
+                f"a time from 1970 on; the clock of {self._host} would stand before",
+            )
         self._ahead_ns, self._drift_ppb, self._since_ns = ahead_ns, drift_ppb, now_ns
         self._world.trace.record("wall-clock", self._host, ahead_ns, drift_ppb)

@@ -277,7 +277,7 @@ class Disk(Device):
 
     def _create(self, path: str, owner: Owner | None) -> Inode:
         parent = split(path)[0]
-        if parent not in self._names.visible:
+        if not isinstance(self._names.visible.get(parent), Directory):
             self._directory(parent)
         number = self.enter("create", path, owner)
         inode = Inode()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from simkit._options import need_whole
 from simkit._storage.device import NO_BOUNDARY
 from simkit.clock import HostClock
+from simkit.errors import wrong
 from simkit.process import ExitStatus, Process
 from simkit.watching import watchers
 
@@ -68,13 +71,28 @@ class Host:
         """How many storage boundaries it has crossed so far."""
         return 0 if self._disk is None else self._disk.boundaries
 
-    def start(self, fn: Callable[..., Awaitable[Any]], *args: Any, name: str = "main") -> Process:
-        """Start a process that runs `fn(*args)`; other code than last time is an upgrade."""
+    def start(
+        self, fn: Callable[..., Awaitable[Any]], *args: Any, name: str = "main", version: str | None = None
+    ) -> Process:
+        """Start a process that runs `fn(*args)`; other code than last time is an upgrade.
+
+        `version` tells in traces, and to strategies, which code it runs: host/name@version#pid. Raises `OptionError` for
+        what is no async function, and when the world is over.
+        """
+        given: object = fn
+        if not callable(given):
+            if inspect.iscoroutine(given):
+                given.close()  # it is never awaited, and need not say so
+            raise wrong(
+                "Host.start: fn", fn, "an async function and its arguments: start(fn, *args), not start(fn(*args))"
+            )
+        if self.world.kernel.over:
+            raise wrong("Host.start", self.name, "a world that goes on: this one has come to its end")
         if not self.up:
             self.boot()
         for watcher in watchers:
             watcher.starts(self)
-        process = Process(self, self.world.next_pid(), name)
+        process = Process(self, self.world.next_pid(), name, version)
         self.processes.append(process)
         self.world.trace.record("start", process.label)
         self.world.kernel.spawn_system(process.live, (fn, args), process.label, process)
@@ -146,6 +164,7 @@ class Host:
         When the action kills the process at work, or cuts the power, the operation does not happen. When it returns a
         `Tear`, only the first bytes of the write happen, and then what the tear says.
         """
+        need_whole("Host.at_boundary: number", number, 1)
         self._watches.setdefault(number, []).append(action)
         self._await_watched(self.boundaries)
 

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from simkit._network.addresses import OUTSIDE, OUTSIDE_ADDRESS
 from simkit._network.connecting import Attempt
 from simkit._network.datagrams import DatagramSocket
 from simkit._network.endpoint import Address, Endpoint
-from simkit._network.ether import OUTSIDE, Ether, NetworkOptions
+from simkit._network.ether import Ether, NetworkOptions
 from simkit._network.hooks import Factory, Resolver
 from simkit._network.listening import Listener
 from simkit._network.sockets import SimulatedSocket
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTSIDE", "Network", "NetworkOptions", "SimulatedSocket", "abort", "installed"]
 
-OUTSIDE_ADDRESS = "10.255.255.254"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
 EPHEMERAL_PORT_MIN = 49152
 PORT_MAX = 65535
@@ -63,6 +63,7 @@ class Network(Ether):
 
     def alias(self, name: str, host: str = OUTSIDE) -> None:
         """Let `name` resolve to `host`, e.g. the name of a service that the outside runs."""
+        self.mention("Network.alias: host", host)
         self._aliases[name] = host
 
     def reset(self, a: str, b: str) -> int:

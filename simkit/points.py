@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import attrs
 
+from simkit._options import need_ratio, need_whole
 from simkit._storage.faults import NEVER, Ratio
 from simkit.process import ProcessDead, current_process
 
@@ -94,8 +95,7 @@ class Points:
     """The named points of one world: what was counted, what strikes where."""
 
     def __init__(self, world: World) -> None:
-        #: How often a process that reaches a point, any point, is killed there as by the OOM killer.
-        self.out_of_memory: Ratio = NEVER
+        self._out_of_memory: Ratio = NEVER
         #: What did not hold.
         self.violations: list[PointError] = []
         self._world = world
@@ -108,13 +108,22 @@ class Points:
         #: Whether an open tape may strike.
         self._open = self._stream.open
 
+    @property
+    def out_of_memory(self) -> Ratio:
+        """How often a process that reaches a point, any point, is killed there as by the OOM killer."""
+        return self._out_of_memory
+
+    @out_of_memory.setter
+    def out_of_memory(self, often: Ratio) -> None:
+        need_ratio("Points.out_of_memory", often)
+        self._out_of_memory = often
+
     def at(self, name: str, action: Callable[[], object], *, nth: int = 1, host: str | None = None) -> None:
         """Call `action` the `nth` time that point `name` is reached (by a process of `host`).
 
         When it kills the process that is there, the code goes no further.
         """
-        if nth < 1:
-            raise ValueError(f"the first time is number 1, not {nth}")
+        need_whole("Points.at: nth", nth, 1)
         self._strikes.setdefault(name, []).append(_Strike(nth, host, action))
 
     def out_of_memory_at(self, name: str, *, nth: int = 1, host: str | None = None) -> None:
@@ -139,6 +148,8 @@ class Points:
 
     def fires(self, name: str, num: int, den: int) -> bool:
         """Whether a `maybe` is True this time."""
+        if not 0 <= num <= den or not den:
+            need_ratio(f"maybe({name!r})", (num, den))
         tally = self._tally("maybe", name)
         tally.reached += 1
         self._strike(name)
@@ -189,7 +200,7 @@ class Points:
 
     def _strike(self, name: str) -> None:
         strikes = self._strikes.get(name)
-        num, den = self.out_of_memory
+        num, den = self._out_of_memory
         if not strikes and num <= 0 and not self._open:
             return
         process = current_process()
@@ -282,8 +293,8 @@ async def eventually(
     world = _current
     if world is None:
         return
-    if every_ns < 1:
-        raise ValueError("eventually must let time pass between two looks")
+    need_whole("eventually: every_ns", every_ns, 1)
+    need_whole("eventually: within_ns", within_ns, 0)
     world.calm()
     deadline_ns = world.now_ns + within_ns
     while True:

@@ -13,12 +13,17 @@ import attrs
 import trio
 
 from simkit._kernel.owner import OWNER
+from simkit._options import need_whole
 from simkit._storage.handle import ProcessDead
+from simkit.errors import wrong
 
 if TYPE_CHECKING:
     from simkit.world import Host
 
 __all__ = ["ExitStatus", "Process", "ProcessDead", "current_process"]
+
+
+_NOT_ASYNC = object()
 
 
 @attrs.frozen
@@ -36,10 +41,12 @@ class ExitStatus:
 class Process:
     """A process on a host; `Host.start` makes one. Its id is unique in a world and never used again."""
 
-    def __init__(self, host: Host, pid: int, name: str) -> None:
+    def __init__(self, host: Host, pid: int, name: str, version: str | None = None) -> None:
         self.host = host
         self.pid = pid
         self.name = name
+        #: Which code it runs, when whoever started it has said so.
+        self.version = version
         #: How it ended; None while it lives.
         self.status: ExitStatus | None = None
         #: Whether it is stopped, as by SIGSTOP.
@@ -50,8 +57,9 @@ class Process:
 
     @property
     def label(self) -> str:
-        """Its name in traces and messages: host/name#pid."""
-        return f"{self.host.name}/{self.name}#{self.pid}"
+        """Its name in traces and messages: host/name#pid, or host/name@version#pid."""
+        version = "" if self.version is None else f"@{self.version}"
+        return f"{self.host.name}/{self.name}{version}#{self.pid}"
 
     @property
     def alive(self) -> bool:
@@ -70,6 +78,11 @@ class Process:
         """
         self._end(ExitStatus("killed"))
 
+    def upgrade(self, fn: Callable[..., Awaitable[Any]], *args: Any, version: str | None = None) -> Process:
+        """Kill it, and start other code in its place: same host, disk and name, another id. Returns the new process."""
+        self.kill()
+        return self.host.start(fn, *args, name=self.name, version=version)
+
     def pause(self) -> None:
         """Stop it, as SIGSTOP does: none of its tasks runs; its timers run out, what arrives for it waits."""
         if self.alive and not self.paused:
@@ -86,6 +99,7 @@ class Process:
 
     def stall(self, ns: int) -> None:
         """Let none of its tasks go on for `ns` from their next await, as when the call it is in takes so long."""
+        need_whole("Process.stall: ns", ns, 0)
         if self.alive:
             world = self.host.world
             self._stalled_until_ns = max(self._stalled_until_ns, world.now_ns) + ns
@@ -116,7 +130,8 @@ class Process:
     async def live(self, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
         """The root task: run `fn(*args)` and end as it ends."""
         try:
-            value = await fn(*args)
+            result: object = fn(*args)
+            value = await result if isinstance(result, Awaitable) else _NOT_ASYNC
         except (trio.Cancelled, KeyboardInterrupt):
             raise  # the world itself is ending
         except SystemExit as leaving:
@@ -124,6 +139,11 @@ class Process:
         except BaseException as error:  # noqa: BLE001  # an operating system takes whatever a program ends with
             self._end(ExitStatus("failed", error=error))
         else:
+            if value is _NOT_ASYNC:  # nobody would notice that it did nothing: the run ends
+                what = f"{getattr(fn, '__qualname__', 'it')} returned {type(result).__name__}, which nobody can await"
+                mistake = wrong("Host.start: fn", fn, f"an async function; {what}")
+                self.host.world.mistakes.append(mistake)
+                raise mistake
             self._end(ExitStatus("exited", value))
 
     def _unstall(self) -> None:

@@ -19,6 +19,8 @@ from simkit._kernel.kernel import Kernel
 from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
 from simkit._kernel.turn import Turn
+from simkit._network.addresses import Addresses
+from simkit._options import need_whole
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
 from simkit.errors import SimkitError
@@ -44,7 +46,6 @@ KernelName = Literal["fast", "fallback"]
 __all__ = ["EPOCH_NS", "Host", "Limits", "Outcome", "World", "run"]
 
 _FIRST_PID = 101
-_HOSTS_MAX = 65_000
 #: Garbage is collected between two runs once so many objects have been made since.
 _GARBAGE_MAX = 100_000
 #: How long it takes until a thread goes on, and how often.
@@ -100,12 +101,15 @@ class World:
         self.hosts: dict[str, Host] = {}
         #: Processes that ended with an exception of their own.
         self.failures: list[Process] = []
+        #: What was asked of it and makes no sense, found out in the middle of a run: it ends by the first.
+        self.mistakes: list[SimkitError] = []
         #: What the program declares to be copies of one thing: never all damaged.
         self.copies = Copies()
         #: The named points of the program.
         self.points = Points(self)
         #: Whether all faults were turned off.
         self.is_calm = False
+        self._addresses = Addresses()
         self._pid = _FIRST_PID
         self._network: Network | None = None
         if tape.open:
@@ -145,20 +149,26 @@ class World:
 
     def call_later(self, delay_ns: int, fn: Callable[..., object], *args: Any) -> Timer:
         """Call `fn(*args)` after `delay_ns`, in no task. It must not block, and outlives the process that asked."""
+        need_whole("World.call_later: delay_ns", delay_ns)
         return self.kernel.timers.call_at(self.now_ns + max(0, delay_ns), fn, args)
 
     async def sleep_ns(self, ns: int) -> None:
         """Suspend the calling task for `ns` of virtual time."""
+        need_whole("World.sleep_ns", ns, 0)
         await sleeper.sleep_until_ns(self.kernel.timers, self.now_ns + ns)
 
     def host(self, name: str) -> Host:
         """The host called `name`, made at first use; addresses are given out in that order."""
         host = self.hosts.get(name)
-        if host is None:
-            number = len(self.hosts) + 1
-            if number > _HOSTS_MAX:
-                raise ValueError(f"a world has at most {_HOSTS_MAX} hosts")
-            host = self.hosts[name] = Host(self, name, f"10.0.{number >> 8}.{number & 255}")
+        return self.add_host(name) if host is None else host
+
+    def add_host(self, name: str, *, address: str | None = None) -> Host:
+        """Make a host that is not there yet, at an address of its own: the next one, when none is given.
+
+        Raises `OptionError` for a name or an address that another host has, or that no host can have.
+        """
+        address = self._addresses.give(name, address)
+        host = self.hosts[name] = Host(self, name, address)
         return host
 
     def calm(self) -> None:
@@ -290,6 +300,8 @@ def run(
     with Turn(), watch as watched, _surroundings(world, guard=guard) as refusals:
         try:
             value = core.run(drive, _outside, (main, world))
+            if world.has_network:
+                world.network.check_mentions()
             getattr(strategy, "finish", _nothing)(core.steps)
         except BoundMetError as met:
             bound = met.args[0]
@@ -297,7 +309,7 @@ def run(
             error = raised
     if watched.met is not None and not isinstance(error, SimkitError | KeyboardInterrupt):
         error, bound = None, watched.met  # whatever the program made of being thrown out
-    error = _root_cause(error, [*refusals, *world.points.violations])
+    error = _root_cause(error, [*refusals, *world.mistakes, *world.points.violations])
     trace.flush()
     ended: Outcome[T] = Outcome(
         value=None if error is not None else value,

@@ -26,60 +26,53 @@ if TYPE_CHECKING:
 _SHOWN_BYTES = 60
 
 
-def _times(default: int) -> int:
-    return attrs.field(default=default, validator=at_least(0))  # type: ignore[no-any-return]
-
-
-def _often(default: Ratio = NEVER) -> Ratio:
-    return attrs.field(default=default, validator=ratio)  # type: ignore[no-any-return]
-
-
-def _spread(instance: NetworkOptions, _attribute: attrs.Attribute[object], value: object) -> None:
+def _spread(instance: Any, _attribute: attrs.Attribute[Any], _value: Any) -> None:
     """As many factors as weights, none negative, at least one weight above zero."""
-    lists = (instance.spread, instance.spread_weights)
-    if not all(isinstance(one, tuple) and all(is_whole(part) and part >= 0 for part in one) for one in lists) or not (
-        len(instance.spread) == len(instance.spread_weights) and any(instance.spread_weights)
-    ):
+    factors, weights = instance.spread, instance.spread_weights
+    sound = all(
+        isinstance(one, tuple) and all(is_whole(part) and part >= 0 for part in one) for one in (factors, weights)
+    )
+    if not sound or len(factors) != len(weights) or not any(weights):
         expected = "as many factors as weights, whole numbers from 0 on, one weight above 0"
-        raise wrong("NetworkOptions.spread, spread_weights", value if lists[0] is value else lists, expected)
+        raise wrong("NetworkOptions.spread, spread_weights", (factors, weights), expected)
 
 
 @attrs.frozen
 class NetworkOptions:
     """Shape of the network; times in nanoseconds. A value that makes no sense is an `OptionError` that names it."""
 
-    latency_ns: int = _times(500_000)
-    loopback_latency_ns: int = _times(20_000)
+    latency_ns: int = attrs.field(default=500_000, validator=at_least(0))
+    loopback_latency_ns: int = attrs.field(default=20_000, validator=at_least(0))
     #: A segment takes the latency times one of these, drawn by the weights beside; the first is the usual case.
     spread: tuple[int, ...] = (1, 2, 4, 16, 64)
     spread_weights: tuple[int, ...] = attrs.field(default=(60, 20, 12, 6, 2), validator=_spread)
     #: How often a segment breaks its connection: both ends meet a reset, what is in flight is lost.
-    breaks: Ratio = _often()
+    breaks: Ratio = attrs.field(default=NEVER, validator=ratio)
     #: How peers learn that a process was killed: by a reset, by an end of stream, or as the tape says. One that ends by
     #: itself closes its sockets as usual.
     death: Literal["reset", "eof", "sampled"] = attrs.field(
         default="reset", validator=one_of("reset", "eof", "sampled")
     )
     #: How often a kill also loses what the process had sent and was still in flight.
-    death_loses_in_flight: Ratio = _often()
+    death_loses_in_flight: Ratio = attrs.field(default=NEVER, validator=ratio)
     #: How often a segment is lost: sent again, it arrives `stall_ns` later, and all that follows on its connection too.
-    stalls: Ratio = _often()
-    stall_ns: int = _times(1_000_000_000)
+    stalls: Ratio = attrs.field(default=NEVER, validator=ratio)
+    stall_ns: int = attrs.field(default=1_000_000_000, validator=at_least(0))
     #: How often a link is clogged by a segment: for `clog_ns` nothing arrives over it.
-    clogs: Ratio = _often()
-    clog_ns: int = _times(5_000_000_000)
+    clogs: Ratio = attrs.field(default=NEVER, validator=ratio)
+    clog_ns: int = attrs.field(default=5_000_000_000, validator=at_least(0))
     #: How often the first packet of a connection is lost; it is sent again after a second.
-    syn_losses: Ratio = _often()
+    syn_losses: Ratio = attrs.field(default=NEVER, validator=ratio)
     #: How often a name does not resolve for now.
-    dns_failures: Ratio = _often()
-    datagram_losses: Ratio = _often()
-    datagram_duplicates: Ratio = _often()
+    dns_failures: Ratio = attrs.field(default=NEVER, validator=ratio)
+    datagram_losses: Ratio = attrs.field(default=NEVER, validator=ratio)
+    datagram_duplicates: Ratio = attrs.field(default=NEVER, validator=ratio)
     #: What a link carries in a second, in each direction; None for any amount.
     bytes_per_s: int | None = attrs.field(default=None, validator=at_least(1, or_none=True))
     buffer_bytes: int = attrs.field(default=65536, validator=at_least(1))
-    connect_timeout_ns: int = _times(130_000_000_000)
+    connect_timeout_ns: int = attrs.field(default=130_000_000_000, validator=at_least(0))
     #: When TCP gives up on a host that does not answer, as Linux by default.
-    retransmit_timeout_ns: int = _times(924_600_000_000)
+    retransmit_timeout_ns: int = attrs.field(default=924_600_000_000, validator=at_least(0))
 
 
 #: What a network begins with.
@@ -98,6 +91,7 @@ class Ether:
         self._weather = Weather(self, self._stream)
         self._darkness = Darkness(self)
         self._cut: dict[tuple[str, str], bool] = {}
+        self._mentioned: dict[str, str] = {}
         self._held: list[tuple[str, str, Callable[[], object]]] = []
 
     # ---- what a test or a driver does to the network
@@ -114,7 +108,7 @@ class Ether:
 
     def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
         """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
-        self._need_link("Network.partition", a, b)
+        self._mention_link("Network.partition", a, b)
         self._cut[a, b] = True
         if not one_way:
             self._cut[b, a] = True
@@ -129,7 +123,7 @@ class Ether:
 
     def clog(self, a: str, b: str, ns: int, *, one_way: bool = False) -> None:
         """Let nothing arrive over the link between two places for `ns`; then all of it does. One way: only `a` to `b`."""
-        self._need_link("Network.clog", a, b)
+        self._mention_link("Network.clog", a, b)
         need_whole("Network.clog: ns", ns, 0)
         for pair in ((a, b),) if one_way else ((a, b), (b, a)):
             self._weather.clogged[pair] = max(self._weather.clogged.get(pair, 0), self.now_ns + ns)
@@ -138,7 +132,7 @@ class Ether:
 
     def slow_reader(self, place: str, *, pause_ns: int, bytes_max: int = 1024) -> None:
         """Let every receive at `place` take `pause_ns` and give at most `bytes_max`: its peers fill its window."""
-        self.need_place("Network.slow_reader: place", place)
+        self.mention("Network.slow_reader: place", place)
         need_whole("Network.slow_reader: pause_ns", pause_ns, 0)
         need_whole("Network.slow_reader: bytes_max", bytes_max, 1)
         self._weather.slow_readers[place] = (bytes_max, pause_ns)
@@ -166,16 +160,23 @@ class Ether:
         self._weather.clogged.clear()
         self.heal()
 
-    def need_place(self, option: str, place: str) -> None:
-        """Refuse the name of a place that there is not."""
-        if place != OUTSIDE and place not in self._world.hosts:
-            near = difflib.get_close_matches(str(place), [*self._world.hosts, OUTSIDE], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "world.host(name) makes a host"
-            raise wrong(option, place, f"the name of a host that is there, or {OUTSIDE!r}", hint)
+    def mention(self, option: str, *places: str) -> None:
+        """Note that these places were named; whether there is such a host shows by the end of the run at the latest."""
+        for place in places:
+            if not isinstance(place, str):
+                raise wrong(option, place, f"the name of a host, or {OUTSIDE!r}")
+            self._mentioned.setdefault(place, option)
 
-    def _need_link(self, option: str, a: str, b: str) -> None:
-        for place in (a, b):
-            self.need_place(option, place)
+    def check_mentions(self) -> None:
+        """The run is over: a name that no host ever had was a slip, and what was asked for never happened."""
+        for place, option in self._mentioned.items():
+            if place != OUTSIDE and place not in self._world.hosts:
+                near = difflib.get_close_matches(place, [*self._world.hosts, OUTSIDE], n=1)
+                hint = f"did you mean {near[0]!r}?" if near else "world.host(name) makes a host"
+                raise wrong(option, place, "the name of a host; there was none of that name", hint)
+
+    def _mention_link(self, option: str, a: str, b: str) -> None:
+        self.mention(option, a, b)
         if a == b:
             raise wrong(option, (a, b), "two places: no link leads from one to itself")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 from simkit._storage.faults import NEVER, Ratio
+from simkit.errors import wrong
 
 if TYPE_CHECKING:
     from simkit._network.ether import Ether, NetworkOptions

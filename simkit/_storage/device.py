@@ -55,7 +55,7 @@ class Device:
         self._names = Namespace()
         self._injector = Injector(stream)
         self._on_boundary = on_boundary
-        self._capacity_bytes = capacity_bytes
+        self._capacity_bytes = _checked(capacity_bytes)
         #: Whether anything may go wrong: a fault or a capacity is set.
         self.faulty = False
         self._hook_from = NO_BOUNDARY if on_boundary is None else 0
@@ -98,9 +98,7 @@ class Device:
 
     @capacity_bytes.setter
     def capacity_bytes(self, capacity_bytes: int | None) -> None:
-        if capacity_bytes is not None:
-            need_whole("Disk.capacity_bytes", capacity_bytes, 0)
-        self._capacity_bytes = capacity_bytes
+        self._capacity_bytes = _checked(capacity_bytes)
         self._rearm()
 
     @property
@@ -326,3 +324,9 @@ def _path(entry: tuple[str, object]) -> str:
 
 def _has_data(node: object) -> bool:
     return isinstance(node, Inode) and node.size > 0
+
+
+def _checked(capacity_bytes: int | None) -> int | None:
+    if capacity_bytes is not None:
+        need_whole("Disk.capacity_bytes", capacity_bytes, 0)
+    return capacity_bytes

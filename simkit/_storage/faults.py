@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import attrs
 
+from simkit._options import at_least, need_whole, ratio
 from simkit._storage.inode import Choices
+from simkit.errors import wrong
 
 #: (numerator, denominator) of how often something happens.
 Ratio = tuple[int, int]
@@ -18,21 +20,25 @@ ALWAYS: Ratio = (1, 1)
 
 @attrs.frozen
 class DiskFaults:
-    """How often a disk misbehaves; integer ratios, nothing by default."""
+    """How often a disk misbehaves; integer ratios, nothing by default. A ratio that is none is an `OptionError`."""
 
-    read_eio: Ratio = NEVER
-    write_eio: Ratio = NEVER
-    write_enospc: Ratio = NEVER
-    fsync_eio: Ratio = NEVER  # and the dirty pages are dropped, as Linux does
-    fsync_lies: Ratio = NEVER  # says done, made nothing durable
-    sync_dir_lies: Ratio = NEVER
-    short_read: Ratio = NEVER  # fewer bytes than there are, at least one
-    bit_rot: Ratio = NEVER  # a bit of what is being read has turned over, for good
-    misdirected_write: Ratio = NEVER  # what is written lands in other sectors; shows once the cache is gone
-    slow: Ratio = NEVER  # the caller stands still for `slow_ns`
-    slow_ns: int = 200_000_000
-    stuck: Ratio = NEVER  # the caller stands still for `stuck_ns`
-    stuck_ns: int = 600_000_000_000
+    read_eio: Ratio = attrs.field(default=NEVER, validator=ratio)
+    write_eio: Ratio = attrs.field(default=NEVER, validator=ratio)
+    write_enospc: Ratio = attrs.field(default=NEVER, validator=ratio)
+    fsync_eio: Ratio = attrs.field(default=NEVER, validator=ratio)  # and the dirty pages are dropped, as Linux does
+    fsync_lies: Ratio = attrs.field(default=NEVER, validator=ratio)  # says done, made nothing durable
+    sync_dir_lies: Ratio = attrs.field(default=NEVER, validator=ratio)
+    short_read: Ratio = attrs.field(default=NEVER, validator=ratio)  # fewer bytes than there are, at least one
+    bit_rot: Ratio = attrs.field(
+        default=NEVER, validator=ratio
+    )  # a bit of what is being read has turned over, for good
+    misdirected_write: Ratio = attrs.field(
+        default=NEVER, validator=ratio
+    )  # what is written lands in other sectors; shows once the cache is gone
+    slow: Ratio = attrs.field(default=NEVER, validator=ratio)  # the caller stands still for `slow_ns`
+    slow_ns: int = attrs.field(default=200_000_000, validator=at_least(0))
+    stuck: Ratio = attrs.field(default=NEVER, validator=ratio)  # the caller stands still for `stuck_ns`
+    stuck_ns: int = attrs.field(default=600_000_000_000, validator=at_least(0))
 
 
 NO_FAULTS = DiskFaults()
@@ -54,6 +60,10 @@ STRIKES = {
     "slow": "slow",
     "stuck": "stuck",
 }
+
+
+#: What can be asked to fail: every call that a disk knows.
+KINDS = ("read", "write", "truncate", "fsync", "sync_dir", "create", "unlink", "rename", "mkdir", "rmdir")
 
 
 @attrs.define
@@ -85,12 +95,16 @@ class Injector:
 
     def fail_next(self, kind: str, errno_: int, *, path: str | None, times: int) -> None:
         """Let the next `times` operations of `kind` (on `path`, when given) fail with `errno_`."""
+        if kind not in KINDS:
+            raise wrong("Disk.fail_next: kind", kind, f"one of {', '.join(KINDS)}")
+        need_whole("Disk.fail_next: times", times, 1)
         self._asked.append(Asked(kind, errno_, path, times))
 
     def strike_next(self, fault: str, *, path: str | None, times: int) -> None:
         """Let one of `STRIKES` happen the next `times` that it can."""
         if fault not in STRIKES:
-            raise ValueError(f"a disk knows {', '.join(STRIKES)}, not {fault!r}")
+            raise wrong("Disk.strike_next: fault", fault, f"one of {', '.join(STRIKES)}")
+        need_whole("Disk.strike_next: times", times, 1)
         self._asked.append(Asked(fault, 0, path, times))
 
     def calm(self) -> None:

@@ -35,7 +35,7 @@ def test_a_clogged_link_lets_nothing_through_and_then_everything() -> None:
         stream = await connected()
         world.network.clog(OUTSIDE, "server", 2 * S, one_way=True)
         first = await round_trip_ns(world, stream)
-        world.network.clog("server", "elsewhere", 2 * S)
+        world.network.clog("server", world.host("elsewhere").name, 2 * S)
         return [first // MS, await round_trip_ns(world, stream) // MS, world.network.fired["clog"]]
 
     assert simulate(main) == [2010, 10, 2]
