@@ -73,6 +73,12 @@ class StrategyError(SimkitError):
         )
 
     @classmethod
+    def endless(cls, strategy: object, step: int, bound: str) -> StrategyError:
+        """The error for a strategy that was still picking when the run met a bound on real time or memory."""
+        told = f"came to no end: the run met its bound on {bound}"
+        return cls._of(strategy, told, f"step {step} of the schedule", "the traceback of the cause tells where it was")
+
+    @classmethod
     def _of(cls, strategy: object, did: str, where: str, hint: str, count: int | None = None) -> StrategyError:
         return cls(
             Problem(

@@ -213,6 +213,8 @@ class _Choice:
             index = self._strategy.pick(views, step)
         except SimkitError:
             raise
+        except BoundMetError as met:
+            raise StrategyError.endless(self._strategy, step, met.args[0]) from met
         except Exception as error:
             raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
         if type(index) is not int or not 0 <= index < len(views):
@@ -228,6 +230,8 @@ class _Choice:
                 picked = index(count, step)
             except SimkitError:
                 raise
+            except BoundMetError as met:
+                raise StrategyError.endless(self._strategy, step, met.args[0]) from met
             except Exception as error:
                 raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
             if type(picked) is not int or not 0 <= picked < count:

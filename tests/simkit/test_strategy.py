@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import trio
 
+from simkit.limits import Limits
 from simkit.strategy import (
     Fifo,
     RandomWalk,
@@ -189,3 +190,22 @@ def test_a_strategy_that_talks_nonsense_is_named(nonsense: object, told: str, me
     assert error.problem.where == "step 2 of the schedule"
     assert error.problem.expected.startswith("the index of ")
     assert raced(Fifo(), kernel).error is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["pick", "index"])
+def test_a_strategy_that_comes_to_no_end_is_named(method: str) -> None:
+    """The watchdog gets it out, and it is the strategy that is blamed, not the program; the next run is none the worse."""
+
+    class Endless:
+        def pick(self, _runnable: object, step: int) -> int:
+            while step > 1:
+                pass
+            return 0
+
+    strategy = Endless() if method == "pick" else type("Endless", (Endless,), {"index": Endless.pick})()
+    error = run(race, tape=Tape.from_seed(0), strategy=strategy, limits=Limits(step_s=0.5)).error
+    assert isinstance(error, StrategyError)
+    assert "Endless came to no end" in error.problem.what
+    assert error.problem.where == "step 2 of the schedule"
+    assert raced(Fifo()).error is None
