@@ -73,17 +73,17 @@ async def bound() -> Any:
 async def primary(backups: list[tuple[str, int]]) -> None:
     """Write down what clients ask for, hand it on, acknowledge it when a backup has it as well."""
     sock, log = await bound(), Log()
+    waiting: dict[bytes, Any] = {}
     while True:
         message, sender = await sock.recvfrom(2048)
-        kind, line = message.split(b" ", 1)
+        kind, _, line = message.partition(b" ")
         if kind == b"put":
             log.add(line)
+            waiting[line] = sender
             for backup in backups:
-                await sock.sendto(b"copy " + b"%s:%d " % (sender[0].encode(), sender[1]) + line, backup)
-        else:
-            client, line = line.split(b" ", 1)
-            host, port = client.decode().split(":")
-            await sock.sendto(line, (host, int(port)))
+                await sock.sendto(b"copy " + line, backup)
+        elif line in waiting:  # else it was acknowledged already, or asked for before a crash
+            await sock.sendto(line, waiting.pop(line))
 
 
 async def backup() -> None:
@@ -91,9 +91,9 @@ async def backup() -> None:
     sock, log = await bound(), Log()
     while True:
         message, sender = await sock.recvfrom(2048)
-        _, client, line = message.split(b" ", 2)
+        line = message.partition(b" ")[2]
         log.add(line)
-        await sock.sendto(b"have " + client + b" " + line, sender)
+        await sock.sendto(b"have " + line, sender)
 
 
 async def client(name: str, server: tuple[str, int], acknowledged: list[bytes]) -> None:
