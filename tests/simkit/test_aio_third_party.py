@@ -53,18 +53,13 @@ async def _by_httpx() -> list[Any]:
         return [(await client.get(f"http://server/{number}")).json() for number in range(2)]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _imported() -> None:
-    pass
-
-
 async def _asked(world: World, client: Any) -> Any:
     server = world.host("server").start(aio.run, _server)
     await trio.sleep(1)
     status = await world.host("client").start(aio.run, client).wait()
-    for error in (server.status and server.status.error, status.error):
-        if error is not None:
-            raise error
+    for ended in (server.status, status):
+        if ended is not None and ended.error is not None:
+            raise ended.error
     return status.value
 
 
