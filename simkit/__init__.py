@@ -13,7 +13,8 @@ The map, from the caller's side:
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
 - `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
 - `checking`: histories of what clients called and got, and whether they are linearizable (`check`)
-- `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed
+- `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed; `trials`: these
+  runs; `stateful`: machines of rules, drawn by hypothesis; `spacetime`: a run as a table of who did what when
 - `guard`: what is not deterministic is virtual or refused
 - `case`: a run as a JSON file; `replaying`: what becomes of it, and what stands where on the way; `errors`: what users meet
 
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     )
     from simkit.shrinking import Retrial as Retrial
     from simkit.shrinking import shrink as shrink
+    from simkit.stateful import StateMachine as StateMachine
     from simkit.strategy import (
         Fifo as Fifo,
     )
@@ -191,6 +193,7 @@ _HOMES = {
     "TaskView": "simkit.strategy",
     "Stream": "simkit.tape",
     "Tape": "simkit.tape",
+    "StateMachine": "simkit.stateful",
     "test": "simkit.testing",
     "Trace": "simkit.trace",
     "first_difference": "simkit.trace",

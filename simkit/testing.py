@@ -84,6 +84,11 @@ def surrounded(ambient: Ambient) -> Iterator[None]:
         _ambient = previous
 
 
+def current() -> Ambient:
+    """What surrounds the tests right now."""
+    return _ambient
+
+
 @overload
 def test(function: TestFunction, /) -> Callable[..., None]: ...
 
@@ -208,7 +213,7 @@ def _run_seeds(spec: Spec, arguments: Mapping[str, Any]) -> None:
         error = failure_of(spec, trial.outcome)
         if error is not None:
             ambient.failures.append(Failed(spec, trial.seed, trial.world_seed, arguments, trial.outcome, error))
-            raise error.with_traceback(_of_program(error, spec))
+            raise error.with_traceback(of_program(error, spec))
         ambient.passed.append(trial.seed)
 
 
@@ -238,7 +243,7 @@ def in_hypothesis() -> bool:
     return module is not None and bool(module.currently_in_test_context())
 
 
-def _of_program(error: BaseException, spec: Spec) -> types.TracebackType | None:
+def of_program(error: BaseException, spec: Spec) -> types.TracebackType | None:
     """The traceback from the test's own frame on; all of it when it is not in there."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code is not spec.function.__code__:

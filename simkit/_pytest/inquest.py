@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from simkit._pytest.examples import NotJsonError, encoded
 from simkit.case import Case
 from simkit.errors import SimkitError
+from simkit.examples import NotJsonError, encoded
 from simkit.explanation import Explanation, explain
 from simkit.ladder import Ladder
 from simkit.settings import Settings

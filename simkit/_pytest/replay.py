@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 
 from simkit import replaying
-from simkit._pytest.examples import decoded
 from simkit._pytest.inquest import anomaly_of
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.examples import decoded
 from simkit.testing import Spec, failure_of, program_of
 from simkit.world import Limits, Outcome
 

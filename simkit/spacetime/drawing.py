@@ -194,8 +194,8 @@ def _mark(row: Row, x: int, y: int) -> str:
             return f'<polygon class="fault" points="{x},{y - 7} {x + 7},{y + 6} {x - 7},{y + 6}"/>'
         case "disk":
             return f'<rect class="disk" x="{x - 5}" y="{y - 5}" width="10" height="10"/>'
-        case "point":
-            return f'<polygon class="point" points="{x},{y - 7} {x + 7},{y} {x},{y + 7} {x - 7},{y}"/>'
+        case "point" | "note":
+            return f'<polygon class="{row.kind}" points="{x},{y - 7} {x + 7},{y} {x},{y + 7} {x - 7},{y}"/>'
         case "receive":
             return ""
         case "pause" | "resume":

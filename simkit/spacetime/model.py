@@ -22,6 +22,7 @@ Kind = Literal[
     "message",  # one that arrives before anything else happens
     "disk",  # a storage boundary
     "point",  # a named point of the program
+    "note",  # what somebody who drives the run has to say, such as a rule of a machine
     "steps",  # of one task
     "failure",  # of the run
     "gap",  # rows that were left out

@@ -40,7 +40,8 @@ figure { margin: .5rem 0; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 .spacetime table { border-collapse: collapse; min-width: 100%; }
 .spacetime caption { caption-side: bottom; text-align: left; padding: .5rem .75rem; }
-.spacetime th { position: sticky; top: 0; z-index: 1; background: var(--raised); font-weight: 600; font-size: .8125rem; text-align: left; height: 2rem;
+.spacetime th { position: sticky; top: 0; z-index: 1; }
+.spacetime th { background: var(--raised); font-weight: 600; font-size: .8125rem; text-align: left; height: 2rem;
   border-bottom: 1px solid var(--rule); white-space: nowrap; }
 .spacetime th.lanes { padding: 0; } .spacetime th.lanes span { display: inline-block; text-align: center;
   overflow: hidden; text-overflow: ellipsis; vertical-align: middle; padding: 0 .25rem; }
@@ -67,7 +68,8 @@ circle.dot { fill: var(--message); } circle.steps { fill: var(--quiet); }
 circle.ring { fill: none; stroke: var(--fault); stroke-width: 2.5; }
 .bar { stroke: var(--ink); stroke-width: 3; fill: none; } path.death { stroke: var(--bad); stroke-width: 3; }
 polygon.fault { fill: var(--fault); } .disk { fill: var(--paper); stroke: var(--disk); stroke-width: 2; }
-polygon.point { fill: var(--message); }
+polygon.point { fill: var(--message); } polygon.note { fill: var(--ink); }
+tr.note td.what { font-weight: 600; }
 @media print { body { max-width: none; padding: 0; } .scroll { overflow: visible; max-height: none; } }
 """
 

@@ -100,6 +100,7 @@ class _Reader:
             "calm": self._calm,
             "point": self._point,
             "out-of-memory": self._out_of_memory,
+            "+note": self._note,
             "+drawn": self._drawn,
             "+net": self._net_fault,
             "+says": self._hear,
@@ -223,6 +224,9 @@ class _Reader:
     def _boundary(self, _kind: str, host: str, number: int, kind: str, path: str, offset: int, size: int) -> None:
         much = f" {size} B at {offset}" if kind == "write" else ""
         self._add("disk", self._here(host), f"{kind} {path}{much} (boundary {number})")
+
+    def _note(self, _kind: str, text: str) -> None:
+        self._add("note", self._here(), text)
 
     def _point(self, _kind: str, what: str, name: str) -> None:
         told = f"point {name!r} fires" if what == "maybe" else f"point {name!r} is violated"

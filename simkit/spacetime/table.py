@@ -204,7 +204,7 @@ def _rank(rows: Sequence[Row], at: int) -> int:
         return 0
     if row.kind in _LOUD and not row.minor:
         return 1
-    if at < _FIRST or at >= len(rows) - _LAST:
+    if row.kind == "note" or at < _FIRST or at >= len(rows) - _LAST:
         return 2
     return 4 if row.minor else 3
 

@@ -1,6 +1,6 @@
 """A table as text of at most 100 columns: time, one narrow column each with its line of life, and the words.
 
-`│` lives, `┊` is paused; `●` acts, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `>` in front marks what decides.
+`│` lives, `┊` is paused; `●` acts, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `◆` is a rule; `>` marks what decides.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _MARKS = {
     "message": "●",
     "disk": "■",
     "point": "◇",
+    "note": "◆",
     "steps": "●",
     "failure": "X",
 }

@@ -1,4 +1,4 @@
-"""Arguments of a test as JSON and back, so that a case can hold them: JSON itself, and bytes and tuples in an envelope."""
+"""Arguments of a test as JSON and back, so that a case can hold them; bytes, tuples and references go in an envelope."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import json
 import math
 from typing import Any
 
+import attrs
+
 _KEY = "$simkit"
+
+
+@attrs.frozen
+class Reference:
+    """Something that a run itself makes, by its name; see `simkit.stateful`."""
+
+    name: str
 
 
 class NotJsonError(TypeError):
@@ -27,6 +36,8 @@ def encoded(value: Any) -> Any:
         return {_KEY: "bytes", "hex": value.hex()}
     if type(value) is tuple:
         return {_KEY: "tuple", "items": [encoded(one) for one in value]}
+    if type(value) is Reference:
+        return {_KEY: "reference", "name": value.name}
     raise NotJsonError(f"{type(value).__name__} is not JSON: {value!r}"[:200])
 
 
@@ -41,6 +52,8 @@ def decoded(value: Any) -> Any:
             return bytes.fromhex(digits)
         case {"$simkit": "tuple", "items": list(items)}:
             return tuple(decoded(one) for one in items)
+        case {"$simkit": "reference", "name": str(name)}:
+            return Reference(name)
         case {"$simkit": other}:
             raise ValueError(f"unknown envelope {json.dumps(other)}")
     return {key: decoded(one) for key, one in value.items()}
