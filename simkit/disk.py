@@ -33,7 +33,7 @@ from simkit._storage.device import Device, Hook
 from simkit._storage.faults import ALWAYS, NEVER, DiskFaults, Ratio
 from simkit._storage.handle import Boundary, File, Owner, ProcessDead, Tear, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
-from simkit._storage.namespace import Directory, split
+from simkit._storage.namespace import Directory, Namespace, split
 from simkit._storage.states import CrashState, CrashStates, crash_states, verdicts
 
 __all__ = [
@@ -224,6 +224,12 @@ class Disk(Device):
             inode.restart()
         self.crashes += 1
         return PowerLoss(mode if isinstance(mode, str) else mode.code, losses)
+
+    def wipe(self) -> None:
+        """Lose everything, synced or not, as when an empty disk takes this one's place; every handle dies."""
+        self.handles.release_all()
+        self._names = Namespace()
+        self._injector.count("wiped")
 
     def crash_states(self, bound: int = 1000) -> CrashStates:
         """What a power loss at this moment may leave, each set of files once.

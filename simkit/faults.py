@@ -155,6 +155,14 @@ _DISK = (
         _NO_DRIVER,
     ),
     Fault(
+        "wiped disk",
+        "disk",
+        "everything is gone, synced or not: an empty disk under the old name",
+        "`Host.wipe()`",
+        "",
+        "it is what a new disk is: an empty one",
+    ),
+    Fault(
         "slow operation",
         "disk",
         "the process stands still for `slow_ns` from its next await",

@@ -139,6 +139,14 @@ class Host:
             losses = self._disk.crash(mode).losses
             self.world.trace.record("lost", self.name, *(f"{what}={times}" for what, times in losses.items()))
 
+    def wipe(self) -> None:
+        """Kill every process, and lose the whole disk, synced or not: the machine starts anew under its old name."""
+        self.world.trace.record("wipe", self.name)
+        for process in tuple(self.processes):
+            process.kill()
+        if self._disk is not None:
+            self._disk.wipe()
+
     def boot(self) -> None:
         """Switch it on again after a silent loss of power: from now on it answers, if only with resets."""
         if not self.up:
