@@ -31,6 +31,11 @@ _SOCKETS = (
     "trio.open_tcp_stream and trio.serve_tcp, which are simulated",
     "blocking sockets cannot be simulated; use trio streams",
 )
+_WAITING = (
+    "a call of a socket that waits",
+    "trio.open_tcp_stream and trio.serve_tcp; or hand the socket to trio.socket.from_stdlib_socket",
+    "only tasks wait: a socket of the standard library can be made, bound and set to listen",
+)
 _PROCESSES = (
     "another program or process",
     "`Host.start`, which runs an async function as a process",
@@ -83,6 +88,7 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
     "tempfile.mkdtemp": _FILES,
     "sqlite3.connect": _SQLITE,
     "socket.__new__": _SOCKETS,
+    "socket.blocking": _WAITING,
     "socket.getaddrinfo": _SOCKETS,
     "socket.gethostbyname": _SOCKETS,
     "socket.gethostbyaddr": _SOCKETS,

@@ -166,6 +166,14 @@ class SimulatedSocket(trio.socket.SocketType):
         await trio.lowlevel.checkpoint()
         self._network.bind(self, host, port)
 
+    def bind_now(self, address: Any) -> None:
+        """As `bind`, without waiting: what a socket of the standard library does."""
+        self._check()
+        host, port = address
+        if host == "":
+            host = "0.0.0.0"  # noqa: S104 - an address of the simulation
+        self._network.bind(self, host if _DOTTED.fullmatch(host) else self._network.resolve(host), port)
+
     async def connect(self, address: Any) -> None:
         self._check()
         if self.end is not None:

@@ -190,7 +190,7 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         """Call `fn` as a callback of this loop is called: it is the running loop, and its library is asyncio."""
         library = sniffio.thread_local
         name, before = library.name, events._get_running_loop()
-        hooks = sys.get_asyncgen_hooks()
+        hooks, socket = sys.get_asyncgen_hooks(), stdlib_socket.socket
         events._set_running_loop(self)
         library.name = "asyncio"
         stdlib_socket.socket = sockets.stand_in
@@ -198,7 +198,7 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         try:
             return fn()
         finally:
-            stdlib_socket.socket = sockets.real
+            stdlib_socket.socket = socket
             sys.set_asyncgen_hooks(*hooks)
             library.name = name
             events._set_running_loop(before)

@@ -226,7 +226,7 @@ def test_a_module_may_look_around_while_it_is_imported(tmp_path: Path, monkeypat
         "import os, socket\n"
         "os.environ.setdefault('SIMKIT_LOOKED', '1')\n"
         "socket.socket().close()\n"
-        "def later():\n    socket.socket()\n"
+        "def later():\n    socket.socket().connect(('nowhere', 1))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("SIMKIT_LOOKED", "")

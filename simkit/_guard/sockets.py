@@ -1,0 +1,130 @@
+"""`socket.socket` in a simulation: made, bound and set to listen as usual, and then handed to trio.
+
+Servers make their sockets by the standard library, and pass them to `trio.socket.from_stdlib_socket`; from there on they
+are those of the simulated network. Calls that wait cannot be simulated, as only trio's tasks wait: they are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket as stdlib_socket
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import trio
+
+from simkit._guard import refuse
+from simkit._guard.state import here
+
+if TYPE_CHECKING:
+    from simkit._network.sockets import SimulatedSocket
+
+_real = stdlib_socket.socket
+_WAITING = (
+    *("accept", "connect", "connect_ex", "makefile", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg"),
+    *("recvmsg_into", "send", "sendall", "sendfile", "sendmsg", "sendto", "detach", "dup"),
+)
+
+
+class _Kind(type):
+    """Real sockets count as instances; a class that is derived inside a simulation is derived from the real one."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> Any:
+        if any(isinstance(base, _Kind) for base in bases):
+            own = tuple(_real if isinstance(base, _Kind) else base for base in bases)
+            return types.new_class(name, own, kwargs, lambda body: body.update(namespace))
+        return super().__new__(cls, name, bases, namespace, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _real) or cls in type(instance).__mro__
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return subclass is cls or issubclass(subclass, _real)
+
+
+class PlainSocket(metaclass=_Kind):
+    """A socket of the standard library in a simulation: all but what waits."""
+
+    simulated: SimulatedSocket
+
+    def __new__(cls, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> Any:  # noqa: A002
+        if here() is None or fileno is not None:
+            return _real(family, type, proto, fileno)
+        made = super().__new__(cls)
+        kind = stdlib_socket.SOCK_STREAM if type == -1 else type & ~_FLAGS
+        made.simulated = trio.socket.socket(stdlib_socket.AF_INET if family == -1 else family, kind, max(0, proto))  # type: ignore[assignment]
+        made._inheritable = False
+        made._timeout = None
+        return made
+
+    _inheritable: bool
+    _timeout: float | None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _WAITING:
+            return functools.partial(self._refuse, name)
+        if name in _SHARED:
+            return getattr(self.simulated, name)
+        raise AttributeError(f"'socket' object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return repr(self.simulated)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.simulated.close()
+
+    def bind(self, address: Any) -> None:
+        """Take an address at once."""
+        self.simulated.bind_now(address)
+
+    def get_inheritable(self) -> bool:
+        return self._inheritable
+
+    def set_inheritable(self, inheritable: bool) -> None:
+        """Only other programs inherit sockets, and there are none."""
+        self._inheritable = inheritable
+
+    def setblocking(self, flag: bool) -> None:
+        self._timeout = None if flag else 0.0
+
+    def getblocking(self) -> bool:
+        return self._timeout != 0
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._timeout = seconds
+
+    def gettimeout(self) -> float | None:
+        return self._timeout
+
+    def _refuse(self, name: str, *args: Any, **_kwargs: Any) -> NoReturn:
+        raise refuse.refusal("socket.blocking", (name, *args))
+
+
+#: What is that of the simulated socket.
+_SHARED = frozenset(
+    (
+        *("close", "family", "fileno", "getpeername", "getsockname", "getsockopt", "listen", "proto", "setsockopt"),
+        *("shutdown", "type"),
+    )
+)
+#: What Linux lets a caller add to the kind of a socket.
+_FLAGS = getattr(stdlib_socket, "SOCK_NONBLOCK", 0) | getattr(stdlib_socket, "SOCK_CLOEXEC", 0)
+
+
+def _from_stdlib_socket(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(real)
+    def stand_in(sock: Any) -> Any:
+        return sock.simulated if type(sock) is PlainSocket else real(sock)
+
+    return stand_in
+
+
+def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
+    """Every (module, name, real, stand-in), as `virtual.table` gives them."""
+    yield stdlib_socket, "socket", _real, PlainSocket
+    wrap = trio.socket.from_stdlib_socket
+    yield trio.socket, "from_stdlib_socket", wrap, _from_stdlib_socket(wrap)
