@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import attrs
 
 from simkit.discovery import Discovery
-from simkit.exploring.jobs import CALM, PATIENCE, Failure, Ran
-from simkit.exploring.kinds import class_of, kind_of
+from simkit.exploring.jobs import Failure, Ran
+from simkit.exploring.kinds import kind_of, strikes_of
 from simkit.exploring.report import Finding, Sites, Stage
 from simkit.point_coverage import Coverage
 from simkit.tape import Site
@@ -49,7 +49,6 @@ class Page:
 class _Found:
     failure: Failure
     stage: str
-    strikes: tuple[str, ...]
     runs: int = 1
 
 
@@ -101,7 +100,7 @@ class Book:
                 found.failure.what,
                 found.failure.text,
                 found.runs,
-                found.strikes,
+                strikes_of(found.failure.case.departures),
                 found.failure.case,
             )
             for fingerprint, found in self._found.items()
@@ -113,17 +112,5 @@ class Book:
             found.runs += 1
             return False
         stage = LIVENESS if failure.what == LIVENESS else ran.stage
-        self._found[failure.fingerprint] = _Found(failure, stage, _strikes(ran))
+        self._found[failure.fingerprint] = _Found(failure, stage)
         return True
-
-
-def _strikes(ran: Ran) -> tuple[str, ...]:
-    """What struck, in words."""
-    named = [
-        f"{kind_of(site, value)} {site[0].partition('/')[2]}".rstrip()
-        for site, value in ran.departures.items()
-        if class_of(site) != "choice" and site not in (CALM, PATIENCE)
-    ]
-    choices = sum(class_of(site) == "choice" for site in ran.departures)
-    told = f"{choices} ordinary choice{'s' if choices > 1 else ''}"
-    return (*named, told) if choices else tuple(named)

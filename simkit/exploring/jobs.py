@@ -19,14 +19,11 @@ from simkit.searching import Failing, Program, what_was_raised
 from simkit.shrinking import LooseSchedule, fingerprint_of
 from simkit.strategies import RedundantError
 from simkit.strategy import ReplayDivergedError, Segment, Strategy, StrategyError
-from simkit.tape import OPEN, Asked, Journal, Site, Tape
+from simkit.tape import Asked, Journal, Site, Tape
 from simkit.world import KernelName, Limits, Outcome, run
 
-__all__ = ["CALM", "PATIENCE", "Failure", "Job", "Ran", "Task", "do", "made", "tape_of"]
+__all__ = ["Failure", "Job", "Ran", "Task", "do", "made", "tape_of"]
 
-#: The settings of a healed run on its tape: when all faults end, and how long it then has.
-CALM: Site = ("world", f"{OPEN}calm", 0)
-PATIENCE: Site = ("world", f"{OPEN}patience", 0)
 _TEXT_MAX = 300
 #: How many of the strikes that come after the first are kept, for pairs.
 LATER_MAX = 64
@@ -96,6 +93,8 @@ class Ran:
     asked: Asked = attrs.field(factory=dict)
     taken: tuple[Segment, ...] = ()
     features: frozenset[str] = frozenset()
+    #: Why its features do not say which code ran; empty when they do.
+    blind: str = ""
 
 
 def do(task: Task, job: Job) -> Ran:

@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from simkit.exploring.jobs import CALM, PATIENCE, Job, Ran, Task, failure_of, made, run_on, tape_of
+from simkit.exploring.jobs import Job, Ran, Task, failure_of, made, run_on, tape_of
+from simkit.exploring.kinds import CALM, PATIENCE
 from simkit.patience import LivenessError, patience_for
 from simkit.strategies import Portfolio, portfolio
 from simkit.strategy import Fifo, ReplaySchedule, Strategy, TaskView

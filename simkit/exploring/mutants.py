@@ -7,11 +7,12 @@ offered in their order. Half of them draw nothing; the other half draw whatever 
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Sequence
 
 import attrs
 
-from simkit.coverage import Corpus, Features, mutate
+from simkit.coverage import Corpus, EdgesSkippedWarning, Features, mutate
 from simkit.exploring.jobs import Job, Ran, Task, do, tape_of
 from simkit.exploring.lanes import HEALED, finished, healed, is_healed, settled
 from simkit.shrinking import LooseSchedule
@@ -28,10 +29,12 @@ _SEEDS = 1 << 64
 def run_batch(task: Task, jobs: Sequence[Job]) -> list[Ran]:
     """Run mutants and watch what they show."""
     found = []
-    with Features.of(task.program) as features:
-        for job in jobs:
-            ran = _run(task, job)
-            found.append(attrs.evolve(ran, features=features.take()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdgesSkippedWarning)  # it is told in the report
+        with Features.of(task.program) as features:
+            for job in jobs:
+                ran = _run(task, job)
+                found.append(attrs.evolve(ran, features=features.take(), blind=features.blind))
     return found
 
 

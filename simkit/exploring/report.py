@@ -9,6 +9,7 @@ import attrs
 
 from simkit.case import Case
 from simkit.discovery import Point
+from simkit.exploring.kinds import strikes_of
 from simkit.point_coverage import DeclaredPoint
 
 __all__ = ["Finding", "Report", "Sites", "Stage"]
@@ -60,7 +61,7 @@ class Finding:
     error: str
     #: How many runs failed so.
     runs: int
-    #: What struck in the first of them: crashes and faults, by kind; ordinary choices are counted only.
+    #: What struck in the first of them: crashes and faults, each with where; ordinary choices are counted only.
     strikes: tuple[str, ...]
     case: Case = attrs.field(repr=False)
     #: The simplest run that was found to fail so; None when it was not looked for.
@@ -168,13 +169,19 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _told(finding: Finding) -> list[str]:
-    struck = ", ".join(finding.strikes) or "nothing but the schedule"
+    struck = "; ".join(finding.strikes) or "nothing but the schedule"
     lines = [
         f"{finding.what} in {finding.stage}, {finding.runs} runs: {finding.error}",
         f"  case {finding.case.id}: {struck}",
     ]
-    if finding.shrunk is not None:
-        lines.append(f"  shrunk to case {finding.shrunk.id}: {finding.shrinking}")
+    if finding.shrunk == finding.case:
+        lines.append(f"  which cannot be made simpler: {finding.shrinking}")
+    elif finding.shrunk is not None:
+        left = "; ".join(strikes_of(finding.shrunk.departures)) or "nothing but the schedule"
+        lines.append(f"  shrunk to case {finding.shrunk.id}: {left}")
+        lines.append(f"    {finding.shrinking}")
+    elif finding.shrinking:
+        lines.append(f"  {finding.shrinking}")
     if finding.explanation:
         lines.append(f"  {finding.explanation}")
     return lines

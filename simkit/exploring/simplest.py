@@ -8,7 +8,8 @@ import attrs
 
 from simkit.errors import SimkitError
 from simkit.explanation import explain
-from simkit.exploring.jobs import CALM, PATIENCE, Job, Task, failure_of
+from simkit.exploring.jobs import Job, Task, failure_of
+from simkit.exploring.kinds import CALM, PATIENCE
 from simkit.exploring.report import Finding
 from simkit.exploring.running import Budget
 from simkit.shrinking import Attempt, Departures, Plan, Retrial, fingerprint_of, shrink

@@ -222,6 +222,9 @@ def mutated_tapes(progress: Progress) -> Stage:
         runs = runner.gather(run_batch, batches)
         for ran in runs:
             breeder.learn(ran)
+        blind = next((ran.blind for ran in runs if ran.blind), "")
+        if blind and made_ == 0:
+            progress.notes.append(f"mutations do not see which code ran: {blind}")
         made_ += len(runs)
         jobs = breeder.round(most - made_)
     if progress.corpus is not None:

@@ -12,6 +12,7 @@ import pytest
 
 import simkit
 from simkit.case import Case
+from simkit.coverage import Features
 from simkit.disk import Boundary
 from simkit.errors import SimkitError
 from simkit.exploring import STAGES, Budget, Report
@@ -263,6 +264,13 @@ def test_a_corpus_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert len(entries) > 2
     again = explored(programs.lock, ["mutations"], 2 + 1 + len(entries), corpus=tmp_path)
     assert again.stage("mutations").behaviours > 2
+
+
+def test_that_the_code_which_ran_is_not_seen_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else traces, say: mutations go by everything else, and nobody is warned once more."""
+    monkeypatch.setattr(Features, "blind", property(lambda _: "for some reason"))
+    report = explored(programs.coins, ["mutations"], 20)
+    assert "mutations do not see which code ran: for some reason" in report.notes
 
 
 # ---- bad input

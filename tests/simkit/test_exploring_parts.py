@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkit.exploring.cones import cone
-from simkit.exploring.kinds import Without, class_of, kind_of
+from simkit.exploring.kinds import CALM, PATIENCE, Without, class_of, kind_of, strikes_of
 from simkit.exploring.masks import SwarmMask
 from simkit.exploring.pairs import after_first, chosen, count_within, tiers, within
 from simkit.exploring.plan import VALUES_MAX, Strike, later, singles
@@ -44,6 +44,28 @@ def test_kinds_are_left_out_by_pattern() -> None:
     strikes = {("crash/a", "!write:/f", 0): KILL, ("crash/a", "!write:/f", 1): LOSE, ("disk/a", "!slow:/f", 0): 1}
     assert without.kept(strikes.items()) == {("crash/a", "!write:/f", 1): LOSE}
     assert "network.break" not in without
+
+
+def test_what_struck_is_told_with_where() -> None:
+    """Crashes by host and boundary, faults by host or link, choices by their number; not how patient a healed run is."""
+    departures = {
+        ("crash/a", "!rename:/new", 2): LOSE,
+        ("crash/a", "!state", 0): 3,
+        ("clock/b", "!skew", 0): 4,
+        ("network", "!break:a>b", 0): 1,
+        ("network", "latency:a>b", 0): 2,
+        ("network", "latency:a>b", 5): 4,
+        CALM: 1_500_000_000,
+        PATIENCE: 2,
+    }
+    assert strikes_of(departures) == (
+        "crash.power a at rename /new, no. 3",
+        "crash.power-state a, no. 1 (3)",
+        "clock.skew b, no. 1 (4)",
+        "network.break a>b, no. 1",
+        "all faults end after 1.500 s",
+        "2 ordinary choices",
+    )
 
 
 # ---- samples
