@@ -10,9 +10,10 @@ from typing import Any
 
 import attrs
 
+from simkit.errors import SimkitError
 from simkit.strategies.base import Exploration
 from simkit.strategies.exhaustive import changed
-from simkit.strategy import Strategy, TaskView
+from simkit.strategy import Strategy, StrategyError, TaskView
 from simkit.tape import Stream
 from simkit.world import Outcome
 
@@ -50,10 +51,18 @@ class _Wrapped:
 
     def asked(self, runnable: Sequence[TaskView], step: int) -> int:
         """What the wrapped strategy picks, asked as it wants to be."""
-        if len(runnable) == 1 and not self._every_step:
+        count = len(runnable)
+        if count == 1 and not self._every_step:
             return 0
-        picked = self._inner.pick(runnable, step) if self._index is None else self._index(len(runnable), step)
-        return int(picked)
+        try:
+            picked = self._inner.pick(runnable, step) if self._index is None else self._index(count, step)
+        except SimkitError:
+            raise
+        except Exception as error:
+            raise StrategyError.of(self._inner, f"step {step} of the schedule", error) from error
+        if type(picked) is not int or not 0 <= picked < count:
+            raise StrategyError.nonsense(self._inner, step, picked, count)
+        return picked
 
 
 class Measured:

@@ -335,23 +335,48 @@ def test_pos_draws_anew_only_in_a_race() -> None:
     assert {reads[1][0] for reads, _ in ends} == {None, (0, 0)}
 
 
-def test_a_strategy_that_raises_is_told_apart_from_a_failure() -> None:
-    """What a strategy gets wrong is not found in the program."""
+class Broken:
+    """An exploration, and a strategy, that is wrong in one place."""
 
-    class Broken:
-        name = "broken"
-        same_world = False
+    name = "broken"
+    same_world = False
 
-        def begin(self, stream: object) -> Broken:
-            return self
+    def __init__(self, where: str, answer: Any = None) -> None:
+        self.where = where
+        self.answer = answer
 
-        def end(self, outcome: object) -> None: ...
+    def begin(self, stream: object) -> Any:
+        return self.wrong("begin", self)
 
-        def pick(self, runnable: list[TaskView], step: int) -> int:
-            raise KeyError(step)
+    def end(self, outcome: object) -> None:
+        self.wrong("end", None)
 
-    with pytest.raises(StrategyError, match=r"the strategy .*Broken raised KeyError"):
-        search(rows(2, 2), Broken())  # type: ignore[arg-type]
+    def pick(self, runnable: list[TaskView], step: int) -> int:
+        return int(self.wrong("pick", 0)) if self.answer is None else self.answer
+
+    def wrong(self, where: str, right: Any) -> Any:
+        if where == self.where:
+            raise KeyError(where)
+        return right
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [("begin", "beginning of run 0"), ("pick", "step 2 of the schedule"), ("end", "end of run 1")],
+)
+def test_a_strategy_that_raises_is_told_apart_from_a_failure(where: str, told: str) -> None:
+    """What a strategy gets wrong, in a run or around it, is not found in the program; the next search is none the worse."""
+    with pytest.raises(StrategyError, match=rf"the strategy .*Broken raised KeyError: '{where}'\n +where: .*{told}"):
+        search(rows(2, 2), Broken(where))
+    assert not search(rows(2, 2), "random", runs_max=5)
+
+
+@pytest.mark.parametrize("wrap", [Measured, Twice])
+@pytest.mark.parametrize(("answer", "told"), [(7, "picked 7"), (-1, "picked -1"), ("0", "picked '0', which is no int")])
+def test_a_wrapped_strategy_is_the_one_that_is_named(wrap: Any, answer: Any, told: str) -> None:
+    """Whoever wraps it is not blamed."""
+    with pytest.raises(StrategyError, match=f"the strategy Broken {told}"):
+        search(rows(2, 2), wrap(Broken("nowhere", answer)))
 
 
 # ------------------------------------------------------------------------------------------ portfolios and wrappings
