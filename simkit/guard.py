@@ -12,19 +12,18 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import datetime
-import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from simkit._guard import state, virtual, zones
+from simkit._guard import dice, state, virtual, zones
 from simkit._guard.refuse import RefusedError, install_hook
 from simkit.process import current_process
 
 if TYPE_CHECKING:
     from simkit.world import World
 
-__all__ = ["RefusedError", "guarded", "permitted"]
+__all__ = ["Guard", "RefusedError", "keeping", "permitted"]
 
 #: Process id of the outside.
 _OUTSIDE_PID = 1
@@ -72,36 +71,85 @@ class _Patches:
             copyreg.dispatch_table.pop(real_class, None)
 
 
-_patches: _Patches | None = None
+class _Places:
+    """The stand-ins of this process: found once, in place while a run or a block of `keeping` needs them."""
+
+    def __init__(self) -> None:
+        self._patches: _Patches | None = None
+        self._needed = 0
+        self._keeping = 0
+        self._seen = 0
+
+    def take(self) -> None:
+        """A run begins."""
+        if self._patches is None:
+            install_hook()
+            self._patches = _Patches()
+        if not self._needed or self._seen != len(sys.modules):  # else they are in place everywhere
+            self._patches.apply()
+            self._seen = len(sys.modules)
+        self._needed += 1
+
+    def leave(self) -> None:
+        """It is over."""
+        self._needed -= 1
+        if not self._needed and self._patches is not None:
+            self._patches.undo()
+
+    @contextlib.contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Need them from the first run of this block on until its end."""
+        self.take()
+        try:
+            yield
+        finally:
+            self.leave()
 
 
-@contextlib.contextmanager
-def guarded(world: World, *, epoch_ns: int) -> Iterator[list[Any]]:
-    """Guard this thread inside the block; gives the list of refusals so far."""
-    global _patches  # noqa: PLW0603  # found once a process, not once a seed
-    if _patches is None:
-        install_hook()
-        _patches = _Patches()
-    noise = world.tape.stream("guard").random_source("noise")
-    timers = world.kernel.timers
+_places = _Places()
 
-    def now_ns() -> int:
-        process = current_process()
-        return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
 
-    active = state.Active(now_ns=now_ns, zone=_zone, elapsed_ns=lambda: timers.now_ns, pid=_pid, noise=noise)
-    zone = zones.enter()
-    shared = random.getstate()
-    random.seed(noise.getrandbits(64))
-    _patches.apply()
-    before = state.switch(active)
-    try:
-        yield active.refusals
-    finally:
-        state.switch(before)
-        _patches.undo()
-        random.setstate(shared)
-        zones.leave(zone)
+def keeping() -> contextlib.AbstractContextManager[None]:
+    """Leave the stand-ins in place between the runs of this block: for many short runs in a row.
+
+    Outside a run they do what the real functions do, a little slower, and whoever replaces one of them meanwhile, as mocks
+    do, may. But no code in the block may look below Python's surface, such as a C extension that patches `time` itself.
+    """
+    return _places.keeping()
+
+
+class Guard:
+    """The guard of one run in this thread, from `begin` until what that returns is called."""
+
+    def __init__(self, world: World, *, epoch_ns: int) -> None:
+        timers = world.kernel.timers
+
+        def now_ns() -> int:
+            process = current_process()
+            return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
+
+        noise = world.tape.stream("guard").random_source("noise")
+        self._active = state.Active(now_ns, _zone, lambda: timers.now_ns, _pid, noise)
+
+    @property
+    def refusals(self) -> list[Any]:
+        """What was refused so far."""
+        return self._active.refusals
+
+    def begin(self) -> Callable[[], None]:
+        """Guard from now on; returns how to stop."""
+        zone = zones.enter()
+        random_back = dice.seed(self._active.noise.getrandbits(64))
+        _places.take()
+        before = state.switch(self._active)
+
+        def end() -> None:
+            state.switch(before)
+            _places.leave()
+            random_back()
+            zones.leave(zone)
+
+        return end
 
 
 @contextlib.contextmanager

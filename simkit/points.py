@@ -12,10 +12,10 @@ are in `Outcome.points`; `Coverage` adds up those of many runs, and names the po
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+import weakref
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import attrs
@@ -98,7 +98,7 @@ class Points:
         self._out_of_memory: Ratio = NEVER
         #: What did not hold.
         self.violations: list[PointError] = []
-        self._world = world
+        self._world: World = weakref.proxy(world)  # no cycle, or it would take a collection to free a world
         self._stream = world.tape.stream("points")
         self._tallies: dict[str, _Tally] = {}
         self._switches: dict[str, bool] = {}
@@ -234,20 +234,16 @@ class Points:
 _current: World | None = None
 
 
-@contextlib.contextmanager
-def installed(world: World) -> Iterator[None]:
-    """Let the points of this module be those of `world` inside the block."""
-    global _current  # noqa: PLW0603  # there is one simulation at a time
+def begin(world: World) -> Callable[[], None]:
+    """Let the points of this module be those of `world` until what this returns is called."""
+    global _current  # there is one simulation at a time
     before, _current = _current, world
-    try:
-        yield
-    finally:
+
+    def end() -> None:
+        global _current  # noqa: PLW0603
         _current = before
 
-
-def current_world() -> World | None:
-    """The world whose simulation is running; None outside one."""
-    return _current
+    return end
 
 
 def maybe(name: str, num: int = 1, den: int = 4) -> bool:

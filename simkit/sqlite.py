@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import apsw
@@ -99,7 +100,8 @@ class _Session:
             process.host.disk.handles.bury(process)
         self.deferred += [found for _, reference in self.connections if (found := reference()) is not None]
         self.connections.clear()
-        self._close_deferred()
+        if self.deferred:
+            self._close_deferred()
 
     def _close_deferred(self) -> None:
         doomed, self.deferred = self.deferred, []
@@ -230,12 +232,11 @@ _SCRATCH = Disk("temporary", _Zero())
 _VFS = _Vfs()
 
 
-@contextlib.contextmanager
-def installed(world: World) -> Iterator[Accounting]:
-    """Make the simulated disks SQLite's default file system inside the block, with the world's time and randomness."""
+def begin(world: World) -> Callable[[], None]:
+    """Make the simulated disks SQLite's default file system, with the world's time and randomness; returns what ends it."""
     from simkit.world import EPOCH_NS
 
-    before = apsw.vfs_names()[0]
+    before, hook = apsw.vfs_names()[0], sys.unraisablehook
     session = _Session(world, EPOCH_NS)
     outer, _VFS.session = _VFS.session, session
     world.kernel.endings.append(session.end)  # before the frames that hold connections are freed
@@ -243,28 +244,30 @@ def installed(world: World) -> Iterator[Accounting]:
     apsw.connection_hooks.append(adopt)
     apsw.set_default_vfs(VFS_NAME)
     apsw.randomness(0)  # SQLite's generator is process-wide: forget what it knows, ask the tape anew
-    try:
-        with _quiet_destructors():
-            yield session.accounting
-    finally:
+    sys.unraisablehook = functools.partial(_told_unless_dead, hook)
+
+    def end() -> None:
+        sys.unraisablehook = hook
         session.end()
         apsw.connection_hooks.remove(adopt)
         apsw.set_default_vfs(before)
         _VFS.session = outer
         apsw.randomness(0)
 
+    return end
+
 
 @contextlib.contextmanager
-def _quiet_destructors() -> Iterator[None]:
-    """Let `ProcessDead` pass in silence where nobody can catch it: a process died while a connection closed itself."""
-    before = sys.unraisablehook
-
-    def hook(found: sys.UnraisableHookArgs) -> None:
-        if not isinstance(found.exc_value, ProcessDead):
-            before(found)
-
-    sys.unraisablehook = hook
+def installed(world: World) -> Iterator[Accounting]:
+    """As `begin`, in this block."""
+    end = begin(world)
     try:
-        yield
+        yield cast("_Session", _VFS.session).accounting
     finally:
-        sys.unraisablehook = before
+        end()
+
+
+def _told_unless_dead(tell: Callable[[sys.UnraisableHookArgs], object], found: sys.UnraisableHookArgs) -> None:
+    """Let `ProcessDead` pass in silence where nobody can catch it: a process died while a connection closed itself."""
+    if not isinstance(found.exc_value, ProcessDead):
+        tell(found)

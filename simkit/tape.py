@@ -29,6 +29,8 @@ OPEN = "!"
 #: Of a fault that happens or does not.
 _ONE = (1,)
 _RANGE = 1 << 64
+#: By a name of its own, as the guard puts something slower in place of `random.Random`.
+_Random = random.Random
 
 
 class Mask(Protocol):
@@ -78,8 +80,7 @@ class Stream:
         self._tape = tape
         self._seen: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
-        self._base = hashlib.blake2b(digest_size=8, key=tape.entropy.to_bytes(32, "big"), person=b"simkit-tape")
-        self._base.update(_framed(label))
+        self._base: hashlib.blake2b | None = None
         self._choices: dict[str, Callable[[], hashlib.blake2b]] = {}
         #: Whether its tape is open, see `fault`.
         self.open = tape.open
@@ -156,7 +157,7 @@ class Stream:
 
     def random_source(self, site_key: str) -> random.Random:
         """Return a generator of its own for noise that is not recorded choice by choice, such as a random walk."""
-        return random.Random(self._draw(b"source", site_key, 0))
+        return _Random(self._draw(b"source", site_key, 0))
 
     def asked(self) -> dict[str, tuple[int, int]]:
         """By site key: how often it was asked, and from how many values it chose the last time; of real choices only."""
@@ -168,6 +169,9 @@ class Stream:
         return int.from_bytes(digest.digest(), "big")
 
     def _beginning(self, use: bytes, site_key: str) -> hashlib.blake2b:
+        if self._base is None:
+            key = self._tape.entropy.to_bytes(32, "big")
+            self._base = hashlib.blake2b(_framed(self.label), digest_size=8, key=key, person=b"simkit-tape")
         digest = self._base.copy()
         digest.update(use + _framed(site_key))
         return digest

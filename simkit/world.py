@@ -6,10 +6,10 @@ processes on hosts, does things to them, and returns; whatever still runs then i
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import gc
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
@@ -20,15 +20,16 @@ from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
 from simkit._kernel.turn import Turn
 from simkit._network.addresses import Addresses
+from simkit._network.hooks import LateFactory, LateResolver
 from simkit._options import need_whole
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
 from simkit.errors import SimkitError
+from simkit.guard import Guard
 from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
 from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, Points
-from simkit.points import installed as points_installed
 from simkit.process import Process
 from simkit.strategy import RandomWalk, Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
@@ -204,10 +205,14 @@ class _Choice:
         if self.index is not None and not type(strategy).__module__.startswith("simkit."):
             self.index = self._checked(self.index)  # the kernel takes what ours say as it is
         self.uniform = strategy.uniform if type(strategy) is RandomWalk else None
+        #: Set while a run goes on.
         self.kernel: Kernel | None = None
-        self._views = _Views(self)
+        self._views: _Views | None = None
 
     def pick(self, runnable: list[Task], step: int) -> int:
+        if self._views is None:
+            assert self.kernel is not None
+            self._views = _Views(self.kernel)
         views = list(map(self._views.__getitem__, runnable[:]))
         try:
             index = self._strategy.pick(views, step)
@@ -240,17 +245,20 @@ class _Choice:
 
         return checked
 
+    def let_go(self) -> None:
+        """The run is over."""
+        self.kernel = self._views = None
+
 
 class _Views(dict["Task", TaskView]):
     """The view of each task, made when it is first seen; asked for every runnable task at every step."""
 
-    def __init__(self, choice: _Choice) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         super().__init__()
-        self._choice = choice
+        self._kernel = kernel
 
     def __missing__(self, task: Task) -> TaskView:
-        kernel = self._choice.kernel
-        assert kernel is not None
+        kernel = self._kernel
         number, owner = kernel.number(task), kernel.owner(task)
         peek = Peek(task, number, kernel.pending)
         view = self[task] = TaskView(number, task.name, None if owner is None else owner.label, peek)
@@ -301,7 +309,7 @@ def run(
     watch = watchdog.watching(
         core, trace.__len__, step_s=limits.step_s, memory_bytes=limits.memory_bytes, events_max=limits.events
     )
-    with Turn(), watch as watched, _surroundings(world, guard=guard) as refusals:
+    with Turn(), watch as watched, _Surroundings(world, guard=guard) as refusals:
         try:
             value = core.run(drive, _outside, (main, world))
             if world.has_network:
@@ -311,6 +319,8 @@ def run(
             bound = met.args[0]
         except BaseException as raised:  # noqa: BLE001  # any failure is an outcome
             error = raised
+    if choice is not None:
+        choice.let_go()
     if watched.met is not None and not isinstance(error, SimkitError | KeyboardInterrupt):
         error, bound = None, watched.met  # whatever the program made of being thrown out
     error = _root_cause(error, [*refusals, *world.mistakes, *world.points.violations])
@@ -347,45 +357,64 @@ def _available(kernel: KernelName) -> KernelName:
     return kernel
 
 
-@contextlib.contextmanager
-def _surroundings(world: World, *, guard: bool) -> Iterator[list[Any]]:
-    """What a run has around it: the collector off, simulated SQLite in place, the guard on."""
-    from simkit import sqlite
+class _Surroundings:
+    """What a run has around it: the collector off, simulated SQLite in place, the guard on, threads and sockets simulated.
 
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_collector_off())
-        stack.enter_context(sqlite.installed(world))
-        stack.enter_context(points_installed(world))
-        refusals: list[Any] = []
-        if guard:
-            from simkit.guard import guarded
+    Gives the list of refusals. No context managers within: an empty run would spend a tenth of its time in them.
+    """
 
-            refusals = stack.enter_context(guarded(world, epoch_ns=EPOCH_NS))
-        latency = world.tape.stream("threads")
-        stack.enter_context(threads.installed(world.kernel, lambda: _SWITCH_NS[latency.choose("switch", 4, _SWITCHES)]))
-        yield refusals
+    def __init__(self, world: World, *, guard: bool) -> None:
+        self._world = world
+        self._guard = Guard(world, epoch_ns=EPOCH_NS) if guard else None
+        self._collects = False
+        self._undo: list[Callable[[], object]] = []
+
+    def __enter__(self) -> list[Any]:
+        from simkit import points, sqlite
+
+        world, undo = self._world, self._undo
+        self._collects = gc.isenabled()
+        gc.disable()  # what it would run, and when, is not the program's
+        try:
+            undo.append(sqlite.begin(world))
+            undo.append(points.begin(world))
+            if self._guard is not None:
+                undo.append(self._guard.begin())
+            undo.append(threads.begin(world.kernel, functools.partial(_switch_ns, world.tape)).give_up)
+            if world.tape.open:
+                world.network  # noqa: B018  # an explorer looks for its sites
+            world.kernel.runner.serve_sockets(LateFactory(world), LateResolver(world))
+        except BaseException:
+            self._leave()
+            raise
+        return [] if self._guard is None else self._guard.refusals
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take everything back, whatever one of them says."""
+        try:
+            while self._undo:
+                self._undo.pop()()
+        finally:
+            if self._undo:
+                self._leave()
+            else:
+                if gc.get_count()[0] > _GARBAGE_MAX:  # between two runs the young are enough
+                    gc.collect(0)
+                if self._collects:
+                    gc.enable()
+
+
+def _switch_ns(tape: Tape) -> int:
+    """How long it takes until a thread goes on."""
+    return _SWITCH_NS[tape.stream("threads").choose("switch", 4, _SWITCHES)]
 
 
 async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:
-    """The main task: the network's hooks belong to a running trio."""
-    from simkit import network
-
-    with network.installed(world):
-        return await main(world)
-
-
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """No collection during a run: what it would run, and when, is not the program's. Between runs, the young are enough."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_count()[0] > _GARBAGE_MAX:
-            gc.collect(0)
-        if was_on:
-            gc.enable()
+    """The main task, whatever kind of awaitable `main` gives."""
+    return await main(world)
 
 
 def _root_cause(error: BaseException | None, refusals: list[Any]) -> BaseException | None:

@@ -7,6 +7,7 @@ is due fires; the newly runnable tasks are put in canonical order (`settle`); th
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
@@ -93,9 +94,6 @@ class Kernel:
         self._suicides: list[Task] = []
         self._held: dict[Owner, list[Task]] = {}
         self._graveyard: list[Coroutine[Any, Any, Any]] = []
-        self._grave = CancelStatus(scope=CancelScope())
-        self._corpse = cast("Generator[Any, Any, None]", _corpse())
-        next(self._corpse)  # so that it can be sent outcomes
 
     # ---- running
 
@@ -118,6 +116,9 @@ class Kernel:
             GLOBAL_RUN_CONTEXT.__dict__.clear()
             shortcuts.run_ends()
             sniffio.thread_local.name = previous
+            self.endings.clear()
+            self.resumings.clear()
+            runner.let_go()
         assert runner.main_task_outcome is not None
         return runner.main_task_outcome.unwrap()
 
@@ -136,6 +137,8 @@ class Kernel:
     def main_exited(self) -> None:
         """The main task is done, and with it the world: drop every process, and whoever lived in a nursery of the dead."""
         self.over = True
+        if len(self.runner.tasks) == 1:  # only the root task is left
+            return
         ended = set(self.dead)
         for task in self.tasks():
             nursery = task._parent_nursery
@@ -239,6 +242,17 @@ class Kernel:
         self._kill(victims)
         return len(victims)
 
+    @functools.cached_property
+    def _grave(self) -> CancelStatus:
+        """Where the dead are in the tree of cancel scopes."""
+        return CancelStatus(scope=CancelScope())
+
+    @functools.cached_property
+    def _corpse(self) -> Generator[Any, Any, None]:
+        corpse = cast("Generator[Any, Any, None]", _corpse())
+        next(corpse)  # so that it can be sent outcomes
+        return corpse
+
     def _kill(self, victims: list[Task]) -> None:
         if not victims:
             return
@@ -284,8 +298,7 @@ class Kernel:
         self.over = True
         for ending in self.endings:
             ending()
-        left = self.tasks()
-        for task in left:
+        for task in self.tasks():
             self._graveyard.append(task.coro)
             task._next_send = None  # a checkpoint's answer, that is the task itself
             for nursery in (task._parent_nursery, *task._child_nurseries):
@@ -296,7 +309,8 @@ class Kernel:
         self.runner.waiting_for_idle.clear()
         self.timers.heap.clear()
         graveyard, self._graveyard = self._graveyard, []
-        lay_to_rest(graveyard)
+        if graveyard:
+            lay_to_rest(graveyard)
 
 
 def owner_of(task: Task) -> Owner | None:

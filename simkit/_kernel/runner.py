@@ -10,16 +10,19 @@ import contextvars
 import itertools
 import logging
 import sys
+import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import trio
-from outcome import Error, Outcome
+from outcome import Error, Outcome, Value
+from trio import _socket
 from trio._core._entry_queue import EntryQueue
 from trio._core._instrumentation import Instruments
 from trio._core._ki import KIManager
-from trio._core._run import _NO_SEND, CancelReason, Nursery, Runner, Task, open_nursery
+from trio._core._parking_lot import GLOBAL_PARKING_LOT_BREAKER
+from trio._core._run import _NO_SEND, CancelReason, CancelStatus, Nursery, Runner, Task, open_nursery
 from trio.abc import Clock
 
 from simkit._kernel import tasks
@@ -30,6 +33,7 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from simkit._kernel.kernel import Kernel
+    from simkit._kernel.threads import Threads
 
 AnyGenerator = AsyncGenerator[Any, Any]
 #: So long may tasks that outlive their nursery, by misnesting, take to end.
@@ -56,8 +60,10 @@ DONE = cast("Outcome[Any]", _Done())
 class SimRunner(Runner):
     """What trio's public functions talk to while a simulation runs."""
 
-    __slots__ = ("kernel", "numbers")
+    __slots__ = ("kernel", "numbers", "threads")
     kernel: Kernel
+    #: What serves `trio.to_thread`.
+    threads: Threads | None
     #: Of tasks, in the order of their creation.
     numbers: Iterator[int]
 
@@ -96,7 +102,8 @@ class SimRunner(Runner):
         self.tasks.add(task)
         if nursery is not None:
             nursery._children.add(task)
-            task._activate_cancel_status(nursery._cancel_status)
+            task._cancel_status = nursery._cancel_status
+            task._cancel_status._tasks.add(task)
         task._next_send_fn = task.send
         self.runq.append(task)
         return task
@@ -104,13 +111,32 @@ class SimRunner(Runner):
     def task_exited(self, task: Task, outcome: Outcome[Any]) -> None:
         """Let a task go; one that was killed while it ran is gone already."""
         kernel = self.kernel
-        if task in kernel.dead:
+        if kernel.dead and task in kernel.dead:
             return
-        Runner.task_exited(self, task, outcome)
+        status, nursery = task._cancel_status, task._parent_nursery
+        if (
+            type(outcome) is not Value
+            or nursery is None
+            or nursery._closed
+            or task._child_nurseries
+            or status.abandoned_by_misnesting
+            or task in GLOBAL_PARKING_LOT_BREAKER
+        ):
+            Runner.task_exited(self, task, outcome)
+        else:  # it returned, and left nothing behind
+            status._tasks.remove(task)
+            task._cancel_status = cast("CancelStatus", None)
+            self.tasks.remove(task)
+            if task is self.main_task:
+                self.main_task_outcome = outcome
+            nursery._children.remove(task)
+            nursery._check_nursery_closed()
         if task is self.main_task:
             kernel.main_exited()
             assert self.system_nursery is not None
-            self.system_nursery.cancel_scope._cancel(CancelReason(source="shutdown", reason="the main task is done"))
+            if not self.system_nursery._closed:
+                reason = CancelReason(source="shutdown", reason="the main task is done")
+                self.system_nursery.cancel_scope._cancel(reason)
 
     async def init(self, async_fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """The root task: one nursery for the main task, processes and system tasks, then what is left to close."""
@@ -125,6 +151,18 @@ class SimRunner(Runner):
                 break
             await trio.lowlevel.cancel_shielded_checkpoint()
         await cast("SimAsyncGenerators", self.asyncgens).close_remaining()
+
+    def let_go(self) -> None:
+        """The run is over: drop what would keep all of it alive until a collection, which costs more than this."""
+        self.main_task = self.init_task = self.system_nursery = self.threads = None
+        self._locals.clear()
+        for one in (self, self.entry_queue, self.asyncgens):
+            del cast("Any", one).kernel
+
+    def serve_sockets(self, factory: trio.abc.SocketFactory, resolver: trio.abc.HostnameResolver) -> None:
+        """Let these make the sockets of this run, and resolve its names."""
+        self._locals[_socket._socket_factory] = factory
+        self._locals[_socket._resolver] = resolver
 
 
 class VirtualClock(Clock):
@@ -175,14 +213,33 @@ class NoIO:
         )
 
 
+class Idlers(dict[tuple[float, int], Task]):
+    """Who is in `wait_all_tasks_blocked`: as much of a sorted dictionary as the loops need, at less than its price."""
+
+    def keys(self) -> list[tuple[float, int]]:  # type: ignore[override]
+        return sorted(super().keys())
+
+    def peekitem(self, index: int = -1) -> tuple[tuple[float, int], Task]:
+        key = self.keys()[index]
+        return key, self[key]
+
+    def popitem(self, index: int = -1) -> tuple[tuple[float, int], Task]:
+        key = self.keys()[index]
+        return key, self.pop(key)
+
+
 class SoonQueue(EntryQueue):
     """`run_sync_soon` without its task: the callback is a timer that is due now."""
 
-    kernel: Kernel
+    # What trio's own queue has, and nobody needs here.
+    queue = ()  # type: ignore[assignment]
+    lock = threading.RLock()
+    wakeup = cast("Any", NoIO())
+    done = False
 
     def __init__(self, kernel: Kernel) -> None:
-        super().__init__(wakeup=cast("Any", NoIO()))
         self.kernel = kernel
+        self.idempotent_queue = {}
 
     def run_sync_soon(self, sync_fn: Callable[..., object], *args: Any, idempotent: bool = False) -> None:  # type: ignore[override]
         """Call `sync_fn(*args)` before the next step."""
@@ -205,7 +262,7 @@ class SimAsyncGenerators:
     """Knows every async generator of the run, whose it is, and in which order they were first iterated."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+        self.kernel = kernel
         self._known: dict[int, tuple[weakref.ref[AnyGenerator], Owner | None]] = {}
         self._over = False
         #: Abandoned when no task could be started for them any more.
@@ -235,22 +292,22 @@ class SimAsyncGenerators:
         _, owner = self._known.pop(id(agen), (None, None))
         if self._over or (owner is not None and not owner.alive):
             return
-        nursery = self._kernel.runner.system_nursery
+        nursery = self.kernel.runner.system_nursery
         if nursery is None or nursery._closed:
             self._late.append(agen)
         else:
-            self._kernel.call_soon(self._start_closing, agen, owner)
+            self.kernel.call_soon(self._start_closing, agen, owner)
 
     def _start_closing(self, agen: AnyGenerator, owner: Owner | None) -> None:
-        nursery = self._kernel.runner.system_nursery
+        nursery = self.kernel.runner.system_nursery
         if nursery is None or nursery._closed:
             self._late.append(agen)
         elif owner is None or owner.alive:
-            self._kernel.spawn_system(_close, (agen,), "close async generator", owner)
+            self.kernel.spawn_system(_close, (agen,), "close async generator", owner)
 
     async def close_remaining(self) -> None:
         """Close what the outside left open, oldest first; also what that opens."""
-        while True:
+        while self._known or self._late:
             open_ = [(ref(), owner) for ref, owner in self._known.values()]
             self._known.clear()
             left = [*self._late, *(agen for agen, owner in open_ if agen is not None and owner is None)]
@@ -273,21 +330,27 @@ async def _close(agen: AnyGenerator) -> None:
             _UNHEARD.exception("Exception ignored during finalization of async generator %s", name)
 
 
+_NO_IO = cast("Any", NoIO())
+_NO_INTERRUPTS = KIManager()
+
+
 def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
     """A runner for one simulation."""
     runner = SimRunner(
         clock=clock,
         instruments=Instruments(()),
-        io_manager=cast("Any", NoIO()),
-        ki_manager=KIManager(),
+        io_manager=_NO_IO,
+        ki_manager=_NO_INTERRUPTS,
         system_context=contextvars.Context(),
         strict_exception_groups=True,
         entry_queue=SoonQueue(kernel),
         deadlines=cast("Any", timers),
         asyncgens=cast("Any", SimAsyncGenerators(kernel)),
         runq=cast("Any", []),
+        waiting_for_idle=Idlers(),
     )
     runner.kernel = kernel
+    runner.threads = None
     runner.numbers = itertools.count()
     return runner
 

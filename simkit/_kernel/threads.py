@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import functools
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 import outcome
@@ -228,30 +230,53 @@ def sleep(thread: SimThread, seconds: float) -> None:
     thread.wait()
 
 
+def begin(kernel: Kernel, latency_ns: Callable[[], int]) -> Threads:
+    """Put simulated threads under `trio.to_thread` for the run of `kernel`, until `Threads.give_up`."""
+    _stand_in()
+    threads = kernel.runner.threads = Threads(kernel, latency_ns)
+    kernel.resumings.append(threads.resumed)
+    return threads
+
+
 @contextlib.contextmanager
 def installed(kernel: Kernel, latency_ns: Callable[[], int]) -> Iterator[Threads]:
-    """Put simulated threads under `trio.to_thread` in this block."""
-    threads = Threads(kernel, latency_ns)
-    kernel.resumings.append(threads.resumed)
-    names: dict[str, Any] = vars(_threads)
-    before = {name: names[name] for name in ("start_thread_soon", "_send_message_to_trio")}
-    limiter_code = _threads.current_default_thread_limiter.__code__
-    names["start_thread_soon"] = threads.start
-    names["_send_message_to_trio"] = _send
-    names["_simkit_limiter"] = threads.limiter
-    _threads.current_default_thread_limiter.__code__ = _limiter.__code__
+    """As `begin`, in this block."""
+    threads = begin(kernel, latency_ns)
     try:
         yield threads
     finally:
         threads.give_up()
-        _threads.current_default_thread_limiter.__code__ = limiter_code
-        names.update(before)
-        del names["_simkit_limiter"]
+
+
+def _here() -> Threads | None:
+    """The simulated threads of the run that this thread belongs to."""
+    return getattr(getattr(GLOBAL_RUN_CONTEXT, "runner", None), "threads", None)
+
+
+@functools.cache
+def _stand_in() -> None:
+    """From now on trio asks here where it starts threads. Outside a simulation it is as ever, so nothing is undone."""
+    names: dict[str, Any] = vars(_threads)
+    names["start_thread_soon"] = functools.partial(_start, names["start_thread_soon"])
+    names["_send_message_to_trio"] = _send
+    limiter = _threads.current_default_thread_limiter
+    names["_simkit_own_limiter"] = FunctionType(limiter.__code__, names, limiter.__name__)
+    names["_simkit_threads"] = _here
+    limiter.__code__ = _limiter.__code__
+
+
+def _start(real: Any, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
+    threads = _here()
+    if threads is None:
+        real(fn, deliver, name)
+    else:
+        threads.start(fn, deliver, name)
 
 
 def _limiter() -> trio.CapacityLimiter:
     """Stand in for `current_default_thread_limiter`; its globals are those of trio._threads."""
-    return _simkit_limiter()  # type: ignore[name-defined, no-any-return]  # noqa: F821
+    threads = _simkit_threads()  # type: ignore[name-defined]  # noqa: F821
+    return _simkit_own_limiter() if threads is None else threads.limiter()  # type: ignore[name-defined, no-any-return]  # noqa: F821
 
 
 def _send(token: Any, message: Any) -> Any:

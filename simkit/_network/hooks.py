@@ -13,6 +13,7 @@ from simkit._network.sockets import SimulatedSocket
 
 if TYPE_CHECKING:
     from simkit.network import Network
+    from simkit.world import World
 
 
 class Factory(trio.abc.SocketFactory):
@@ -57,3 +58,25 @@ class Resolver(trio.abc.HostnameResolver):
         await trio.lowlevel.checkpoint()
         host, port = sockaddr[:2]
         return self._network.name_of(host) or host, str(port)
+
+
+class LateFactory(Factory):
+    """The factory of a world, which asks for its network when somebody asks for a socket: most runs have none."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def _network(self) -> Network:  # type: ignore[override]
+        return self._world.network
+
+
+class LateResolver(Resolver):
+    """Its resolver, likewise."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def _network(self) -> Network:  # type: ignore[override]
+        return self._world.network
