@@ -246,6 +246,11 @@ def begin(world: World) -> Callable[[], None]:
     return end
 
 
+def current_world() -> World | None:
+    """The world whose simulation is running; None outside one."""
+    return _current
+
+
 def maybe(name: str, num: int = 1, den: int = 4) -> bool:
     """Return True in `num` of `den` times, in runs that switch this point on (half of them); else, and outside, False."""
     return False if _current is None else _current.points.fires(name, num, den)
