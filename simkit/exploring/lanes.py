@@ -17,7 +17,7 @@ from simkit.patience import LivenessError, patience_for
 from simkit.strategies import Portfolio, portfolio
 from simkit.strategy import Fifo, ReplaySchedule, Strategy, TaskView
 from simkit.tape import Site, Stream, Tape
-from simkit.world import Limits, Outcome, World, run
+from simkit.world import Outcome, World, run
 
 __all__ = ["LANE", "Lane", "is_healed", "run_lane", "settled"]
 
@@ -103,7 +103,7 @@ def finished(task: Task, job: Job, tape: Tape, first: Outcome[Any]) -> Ran:
     departures = dict(first.departures)
     departures[PATIENCE] = job.departures[PATIENCE] + 1
     again = Tape.opened(departures, entropy=tape.entropy)
-    limits = Limits(steps=task.limits.steps * _AGAIN, time_ns=task.limits.time_ns)
+    limits = attrs.evolve(task.limits, steps=task.limits.steps * _AGAIN)
     outcome = run_on(task, again, ReplaySchedule(first.schedule, then=Fifo()), limits)
     if outcome.bound is None:
         return made(task, job, again, outcome, more_runs=1)

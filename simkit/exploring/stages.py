@@ -131,6 +131,8 @@ def pairs_of_strikes(progress: Progress) -> Stage:
     most = runner.allot("pairs")
     crashes, faults = tiers(after_first(progress.firsts, progress.probe.known))
     strikes = _in_cones(progress)
+    if "singles" not in progress.selected:
+        progress.notes.append("no single strikes were made, so no pairs lie in the recovery from one")
     count = len(crashes) + len(faults) + count_within(strikes)
     pairs = chosen([crashes, faults, within(strikes, most)], most)
     jobs = dict.fromkeys(frozenset((strike.site, strike.value) for strike in pair) for pair in pairs)
@@ -182,16 +184,22 @@ def delayed_schedules(progress: Progress) -> Stage:
 
 def portfolio_under_masks(progress: Progress) -> Stage:
     """Lanes of schedule strategies, each run under a swarm mask."""
-    made_ = _lanes(progress, "portfolio", progress.runner.allot("portfolio"), progress.heals)
+    most = _with_second_runs(progress.runner.allot("portfolio"), progress.heals)
+    made_ = _lanes(progress, "portfolio", most, progress.heals)
     return progress.closed("portfolio", None, made_)
 
 
 def healed_runs(progress: Progress) -> Stage:
     """The healed runs among those of the two stages before; when neither was made, some of its own."""
     if not {"portfolio", "mutations"} & set(progress.selected):
-        _lanes(progress, LIVENESS, progress.runner.allot(LIVENESS), 1)
+        _lanes(progress, LIVENESS, _with_second_runs(progress.runner.allot(LIVENESS), 1), 1)
     runs = progress.runner.page(LIVENESS).runs
     return progress.closed(LIVENESS, None, runs)
+
+
+def _with_second_runs(most: int, heals: int) -> int:
+    """How many runs fit into `most` when each healed one may have to be made again."""
+    return most * heals // (heals + 1) if heals else most
 
 
 def _lanes(progress: Progress, stage: str, most: int, heals: int) -> int:
@@ -208,7 +216,7 @@ def _lanes(progress: Progress, stage: str, most: int, heals: int) -> int:
 def mutated_tapes(progress: Progress) -> Stage:
     """Rounds of mutants of a corpus, which begins with the default run and with what behaved in ways of its own."""
     runner, task = progress.runner, progress.task
-    most = runner.allot("mutations")
+    most = _with_second_runs(runner.allot("mutations"), progress.heals)
     corpus = Corpus() if progress.corpus is None else Corpus.load(progress.corpus)
     default_ns = progress.probe.outcome.now_ns
     breeder = Breeder(task, corpus, heals=LIVENESS in progress.selected, default_ns=default_ns)

@@ -187,6 +187,15 @@ def test_the_budget_is_kept_and_told() -> None:
     assert sum(one.runs for one in report.stages) == report.runs
 
 
+def test_second_runs_of_healed_ones_are_within_the_budget() -> None:
+    """Each that met its bound was made twice; all count."""
+    report = explored(programs.gives_up, ["liveness"], 60)
+    failing = report.stage("liveness").failing
+    assert failing > 0
+    assert report.stage("liveness").runs == 29 + failing
+    assert report.runs <= 60
+
+
 def test_a_budget_of_time_stops_between_runs() -> None:
     """Whatever was made by then is in the report."""
     report = simkit.explore(programs.sound, budget=Budget(runs=100_000, seconds=1e-9))
