@@ -63,9 +63,9 @@ class Crew:
             started.append(name)
         return tuple(started)
 
-    async def kill(self, unit: Unit, *, power: bool = False) -> None:
+    async def kill(self, unit: Unit, *, power: bool = False, state: str | None = None) -> None:
         self._doomed.add(unit.incarnation)
-        await unit.kill(power=power)
+        await unit.kill(power=power, state=state)
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "power" if power else "killed"))
 
     async def pause(self, unit: Unit) -> None:

@@ -27,6 +27,7 @@ class Origin:
     configuration: str | None = None
     mutant: str | None = None
     boundaries: bool = False  # a crash at every storage boundary of the seed
+    sweep: int | None = None  # a crash at every place of the seed, and so many pairs
     swarm: bool = True  # the world's own faults drawn as well
 
 
@@ -63,6 +64,10 @@ def replay_line(origin: Origin) -> str:
     if origin.mutant:
         words += ["--mutant", origin.mutant]
     if origin.seed is not None:
-        more = [*(["--boundaries"] if origin.boundaries else []), *([] if origin.swarm else ["--no-swarm"])]
+        more = ["--boundaries"] if origin.boundaries else []
+        if origin.sweep is not None:
+            more += ["--sweep", "--sweep-budget", str(origin.sweep)]
+        if not origin.swarm:
+            more += ["--no-swarm"]
         return invocation.line("run", *words, "--seeds", str(origin.seed), *more)
     return invocation.line("replay", *words, "--scenario", origin.scenario)

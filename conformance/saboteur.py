@@ -149,7 +149,7 @@ class Saboteur:
             self._injector.miss(one)
             return None
         self._note(one)
-        await self._crew.kill(unit, power=one.action == "power")
+        await self._crew.kill(unit, power=one.action == "power", state=one.state)
         return Fault("gone", 0) if unit.incarnation == caller else None
 
     def _target(self, one: Interruption, caller: int | None) -> Unit | None:

@@ -92,8 +92,11 @@ def simulate(
     kernel: Kernel = "fast",
     swarm: bool = False,
     extra: tuple[Interruption, ...] = (),
+    watch: Callable[[World], object] | None = None,
 ) -> Simulated:
-    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top; `swarm`: and drawn faults."""
+    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top; `swarm`: and drawn faults.
+    `watch` is called with the world before anything runs in it.
+    """
     tape = Tape.from_seed(seed)
     if scenario is None:
         scenario = draw(target.manifest, tape, seed)
@@ -102,13 +105,21 @@ def simulate(
     strategy = RandomWalk(tape.stream("schedule"))
     with applied(mutant):
         outcome = run(
-            program(target, scenario, swarm=swarm), tape=tape, strategy=strategy, kernel=kernel, limits=LIMITS
+            program(target, scenario, swarm=swarm, watch=watch),
+            tape=tape,
+            strategy=strategy,
+            kernel=kernel,
+            limits=LIMITS,
         )
     return Simulated(scenario, observed(outcome, scenario), outcome, swarm)
 
 
 def program(
-    target: Target, scenario: Scenario | Callable[[World], Scenario], *, swarm: bool = False
+    target: Target,
+    scenario: Scenario | Callable[[World], Scenario],
+    *,
+    swarm: bool = False,
+    watch: Callable[[World], object] | None = None,
 ) -> Callable[[World], Awaitable[Observation]]:
     """One run of `scenario` on `target`, for `simkit.run`; a function draws the scenario in the world itself."""
     manifest = target.manifest
@@ -128,6 +139,8 @@ def program(
                 simulated = SimulatedWorld(world, module, environment, nursery)
                 if swarm:
                     simulated.stir(subject.units)
+                if watch is not None:
+                    watch(world)
                 seen = await observe(simulated, subject, chosen, RUN)
                 nursery.cancel_scope.cancel()
         except BaseExceptionGroup as group:

@@ -67,8 +67,10 @@ class Unit(Protocol):
 
     @property
     def alive(self) -> bool: ...
-    async def kill(self, *, power: bool) -> None:
-        """Dead when this returns; raises when it did not die of it."""
+    async def kill(self, *, power: bool, state: str | None = None) -> None:
+        """Dead when this returns; raises when it did not die of it. `state`: what a power loss leaves on its disk (simulated
+        world only).
+        """
 
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...

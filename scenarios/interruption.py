@@ -72,12 +72,15 @@ class Interruption:
     site: Site
     ns: int = 0  # how long, for delay and pause
     then: Interruption | None = None
+    state: str | None = None  # for power: what the disk is left with, a `CrashState.code`; None: as the tape says
 
     @property
     def label(self) -> str:
         label = f"{self.action}@{self.site.label}"
         if self.site.where != "boundary" and self.site.unit != "worker":
             label += f"({self.site.unit})"
+        if self.state is not None:
+            label += f"[{self.state}]"
         return f"{label}+{self.then.label}" if self.then else label
 
     def chain(self) -> tuple[Interruption, ...]:
@@ -90,12 +93,14 @@ class Interruption:
             "site": attrs.asdict(self.site),
             "ns": self.ns,
             "then": self.then.to_json() if self.then else None,
+            **({} if self.state is None else {"state": self.state}),
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Interruption:
         then = data.get("then")
-        return cls(data["action"], Site(**data["site"]), data.get("ns", 0), cls.from_json(then) if then else None)
+        follows = cls.from_json(then) if then else None
+        return cls(data["action"], Site(**data["site"]), data.get("ns", 0), follows, data.get("state"))
 
 
 @attrs.frozen

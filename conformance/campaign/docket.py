@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from conformance import evidence
+from conformance.campaign.happenings import Happenings
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
 from conformance.reach import ruled_out
@@ -26,6 +27,7 @@ from simkit.points import PointCount
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from pathlib import Path
 
     from conformance.events import Emit, World
     from conformance.store import Store
@@ -55,6 +57,8 @@ class Judged:
     logs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
     faults: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # of the simulated world, that happened
     points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points of the target
+    swept: str = ""  # the kind of crash of a sweep that this run was made for
+    sweep: Mapping[str, int] = attrs.field(factory=dict)  # how many of each kind there would be, said once
 
     @property
     def violated(self) -> bool:
@@ -108,11 +112,21 @@ def origin_of(
     *,
     mutant: str | None = None,
     boundaries: bool = False,
+    sweep: int | None = None,
     swarm: bool = True,
 ) -> Origin:
     """Where a run of this target comes from; a configuration that is taken anyway needs no mention."""
     chosen = None if target.configuration == target.manifest.harness.configuration else target.configuration
-    return Origin(target.text, world, scenario, configuration=chosen, mutant=mutant, boundaries=boundaries, swarm=swarm)
+    return Origin(
+        target.text,
+        world,
+        scenario,
+        configuration=chosen,
+        mutant=mutant,
+        boundaries=boundaries,
+        sweep=sweep,
+        swarm=swarm,
+    )
 
 
 class Docket:
@@ -137,6 +151,7 @@ class Docket:
         self.cases: list[str] = []
         self.runs = 0
         self.unfired: Counter[str] = Counter()
+        self.happenings = Happenings()
         #: Runs that never ended though no judge says why: nobody knows what they would have shown.
         self.unsettled: list[str] = []
         self._origin = origin
@@ -162,6 +177,7 @@ class Docket:
         self.runs += 1
         problem = None
         self.unfired.update(judged.unfired)
+        self.happenings.add(judged)
         if self._show and judged.history is not None:
             self._emit(RunShown(judged.scenario, spacetime.whole(judged.history), judged.seed))
         if judged.problem is not None:
@@ -223,6 +239,11 @@ class Docket:
         more = ", …" if len(self.unfired) > _SHOWN_MAX else ""
         never = "1 interruption never struck" if total == 1 else f"{total} interruptions never struck"
         self._emit(Noted(f"{never}, for the run never came there: {shown}{more}"))
+
+    def tell_happenings(self, folder: Path) -> None:
+        """Say which interruptions and faults took place, and which named points in `folder` no run has hit."""
+        for sentence in self.happenings.told(folder):
+            self._emit(Noted(sentence))
 
     def _missing(self, id_: str) -> str:
         """What would put the obligation to the test, where the manifest or the tier rules it out."""

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
-
-import attrs
+from typing import TYPE_CHECKING
 
 from conformance import targets
 from conformance.campaign import parallel, real
 from conformance.campaign.docket import Docket, Judged, origin_of
-from conformance.campaign.judging import judge_simulated
+from conformance.campaign.seedwork import Kernel, Order, run_batch, run_seed
 from conformance.campaign.shrinkage import Bounds, shrink_failure
 from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
-from conformance.simulate import can_be_simulated, draw, simulate
-from scenarios.interruption import Interruption, Site
+from conformance.simulate import can_be_simulated
 from simkit import shrinking
-from simkit.crashes import crash_points
 from simkit.errors import ExitCode, Problem, SimkitError, worst
-from simkit.tape import Tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,23 +33,6 @@ if TYPE_CHECKING:
 BATCH = 20
 #: Below this many seeds starting another process costs more than it brings.
 SEEDS_PER_JOB_MIN = 60
-#: Boundaries tried of one seed; more are thinned out evenly.
-BOUNDARIES_MAX = 400
-
-Kernel = Literal["fast", "fallback"]
-
-
-@attrs.frozen
-class Order:
-    """What a batch of seeds is to be run as; small and picklable."""
-
-    target: str
-    configuration: str | None
-    mutant: str | None
-    kernel: Kernel
-    boundaries: bool
-    show: bool = False
-    swarm: bool = False
 
 
 def run(
@@ -68,32 +46,45 @@ def run(
     jobs: int | None,
     show: bool = False,
     swarm: bool = True,
+    sweep: int | None = None,
     shrink: tuple[int, float] = (0, 0.0),
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Summary:
-    """Run and judge every seed; `show` tells each whole, `swarm` lets disks and network misbehave in half of them. Failures
-    are made small within `shrink`, runs (0: not at all) and seconds (0: no bound). Raises `SimkitError` for what cannot be
-    asked of this target.
+    """Run and judge every seed. Raises `SimkitError` for what cannot be asked of this target.
+
+    Args:
+        boundaries: crash at every storage boundary of each as well.
+        show: tell each whole.
+        swarm: let disks and network misbehave in some of them.
+        sweep: crash each everywhere (`sweeping`), and in so many pairs of places, and into so many states of the disk.
+        shrink: runs (0: none) and seconds (0: no bound) to make the first failure of each kind small.
     """
     parsed = targets.parse(target, config)
     if not can_be_simulated(parsed):
         return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
     if mutant is not None:
         _check_mutant(parsed, mutant)
-    order = Order(target, config, mutant, kernel, boundaries, show, swarm)
-    options = {"mutant": mutant, "kernel": kernel, "boundaries": boundaries, "no-swarm": not swarm}
+    order = Order(target, config, mutant, kernel, boundaries, show, swarm, sweep)
+    options = {
+        "mutant": mutant,
+        "kernel": kernel,
+        "boundaries": boundaries,
+        "sweep": sweep is not None,
+        "swarm": "" if swarm else "off",
+    }
     emit(CampaignBegan(parsed.title, "run", "simulated", None, options, len(seeds)))
-    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries, swarm=swarm)
+    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries, sweep=sweep, swarm=swarm)
     shrinks = _shrinker(parsed, Bounds(*shrink), emit, stopping) if shrink[0] else None
     docket = Docket(parsed, origin, store, emit, show=show, shrinks=shrinks)
-    done = 0
+    done: set[int | None] = set()
     for batch in _judged(order, seeds, jobs, stopping):
         for judged in batch:
             docket.add(judged)
-        done += len({judged.seed for judged in batch})
-        emit(Progress(done, len(seeds)))
+        done |= {judged.seed for judged in batch}
+        emit(Progress(len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else ""))
+    docket.tell_happenings(parsed.folder)
     return summarise(docket.verdicts(), docket, stopped=stopping())
 
 
@@ -152,45 +143,11 @@ def _check_mutant(target: Target, mutant: str) -> None:
 def _judged(
     order: Order, seeds: Sequence[int], jobs: int | None, stopping: Callable[[], bool]
 ) -> Iterator[Sequence[Judged]]:
-    batches = [seeds[at : at + BATCH] for at in range(0, len(seeds), BATCH)]
     processes = jobs or max(1, min(os.cpu_count() or 1, len(seeds) // SEEDS_PER_JOB_MIN))
     if processes == 1:
-        for batch in batches:
-            for seed in batch:
-                if stopping():
-                    return
-                yield run_batch(order, [seed])
+        for seed in seeds:
+            yield from ([judged] for judged in run_seed(order, seed, stopping))
         return
+    batches = [seeds[at : at + BATCH] for at in range(0, len(seeds), BATCH)]
     with parallel.working(processes, stopping) as pool:
         yield from pool.do((run_batch, order, batch) for batch in batches)
-
-
-def run_batch(order: Order, seeds: Sequence[int]) -> list[Judged]:
-    """Run and judge some seeds, in this process; fewer when the campaign is asked to stop meanwhile."""
-    target = targets.parse(order.target, order.configuration)
-    return [judged for seed in seeds if not parallel.stopped() for judged in _run_seed(target, order, seed)]
-
-
-def _run_seed(target: Target, order: Order, seed: int) -> Iterator[Judged]:
-    try:
-        probe = simulate(target, seed, mutant=order.mutant, kernel=order.kernel, swarm=order.swarm)
-    except SimkitError as error:
-        yield Judged(_name(target, seed), seed, {}, problem=error.problem)
-        return
-    yield judge_simulated(target, seed, probe, order.mutant, whole=order.show)
-    if not order.boundaries:
-        return
-    for point in crash_points(probe.outcome, most=BOUNDARIES_MAX):
-        crash = Interruption("power", Site("boundary", nth=point.number, unit=point.host))
-        try:
-            crashed = simulate(
-                target, seed, mutant=order.mutant, kernel=order.kernel, swarm=order.swarm, extra=(crash,)
-            )
-        except SimkitError as error:
-            yield Judged(f"{_name(target, seed)}+{crash.label}", seed, {}, problem=error.problem)
-            continue
-        yield judge_simulated(target, seed, crashed, order.mutant, whole=order.show)
-
-
-def _name(target: Target, seed: int) -> str:
-    return draw(target.manifest, Tape.from_seed(seed), seed).name

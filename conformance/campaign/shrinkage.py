@@ -54,6 +54,8 @@ def shrink_failure(
     """Make the failure `kind` ("DUR-1 amnesia") of a simulated run small; None when it is not seen again at all."""
     case = judged.case
     assert case is not None
+    if stopping():
+        return None
     mutant = case.target.get("mutant")
     with applied(mutant):
         trial = _Trial(target, case, kind, bounds, stopping)
@@ -81,6 +83,7 @@ class _Trial:
         self._stopping = stopping
         self._until = time.monotonic() + bounds.seconds if bounds.seconds else None
         self._scenario: Scenario | None = None
+        self._made = 0
         steps = sum(steps for _, steps in case.schedule)
         main = program(target, self._reduced, swarm=self._swarm)
         self._retrial = Retrial(
@@ -88,6 +91,9 @@ class _Trial:
         )
 
     def __call__(self, departures: Departures, plan: Plan) -> Attempt:
+        first, self._made = self._made == 0, self._made + 1
+        if first:  # without which there is nothing to go on from
+            return self._retrial(departures, plan)
         if self._stopping() or (self._until is not None and time.monotonic() >= self._until):
             raise OverBudget("time")
         return self._retrial(departures, plan)

@@ -105,8 +105,17 @@ def run(
         bool, Parameter(negative=(), help="Crash at every storage boundary of each seed too.")
     ] = False,
     swarm: Annotated[
-        bool, Parameter(help="Draw faults of disks and network too: in half of the seeds, off before liveness counts.")
+        bool, Parameter(help="Draw faults of disks and network too: in some of the seeds, off before liveness counts.")
     ] = True,
+    sweep: Annotated[
+        bool,
+        Parameter(
+            negative=(), help="Crash at every storage boundary, service barrier and message of each seed, and more."
+        ),
+    ] = False,
+    sweep_budget: Annotated[
+        int, Parameter(help="With --sweep: pairs of crashes to try of a seed, and as many power losses by state.")
+    ] = 200,
     shrink_runs: Annotated[
         int, Parameter(help="Runs to make a failure small, and as many to explain it; 0 for none.")
     ] = 200,
@@ -124,6 +133,7 @@ def run(
         session.stop.unit = "seed"
         subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds, show=show), usage.jobs(jobs)
         usage.shrink(shrink_runs, shrink_seconds)
+        usage.sweep_budget(sweep_budget)
         summary = engine.load().run(
             subject,
             config=config,
@@ -131,6 +141,7 @@ def run(
             seeds=chosen,
             boundaries=boundaries,
             swarm=swarm,
+            sweep=sweep_budget if sweep else None,
             shrink=(shrink_runs, shrink_seconds),
             kernel=kernel,
             jobs=jobs_,

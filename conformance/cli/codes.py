@@ -272,6 +272,7 @@ CODES: Mapping[str, Code] = {
         ("an id made up by the adapter", "state of another run"),
         "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
+    "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
     "target-missing": Code("no target was named", (), "Name one: `simkit list --adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),
     "target-unsupported": Code(

@@ -46,6 +46,7 @@ class Engine(Protocol):
         seeds: Sequence[int],
         boundaries: bool,
         swarm: bool,
+        sweep: int | None,
         shrink: tuple[int, float],
         kernel: str,
         jobs: int | None,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SEEDS_MAX = 10_000_000
 JOBS_MAX = 256
 SHRINK_RUNS_MAX = 1_000_000
+SWEEP_MAX = 1_000_000
 #: Runs that one command shows whole.
 SHOWN_MAX = 10
 #: Seeds are 64-bit.
@@ -137,6 +138,13 @@ def shrink(runs: int, seconds: float) -> None:
         what, expected = f"{runs} runs and {seconds:g} seconds", f"0 to {SHRINK_RUNS_MAX} runs, and seconds from 0"
         where = f"--shrink-runs {runs} --shrink-seconds {seconds:g}"
         raise SimkitError(Problem("shrink-range", what, where, expected, "--shrink-runs 0 shrinks nothing"))
+
+
+def sweep_budget(runs: int) -> None:
+    """Check the budget of a sweep. Raises SimkitError."""
+    if not 0 <= runs <= SWEEP_MAX:
+        what, expected = f"{runs} runs", f"0 to {SWEEP_MAX}"
+        raise SimkitError(Problem("sweep-range", what, f"--sweep-budget {runs}", expected, "0 tries no pairs"))
 
 
 def until_or_break(until: int | None, at: int | None) -> None:

@@ -45,7 +45,7 @@ class RealUnit:
     def alive(self) -> bool:
         return self.process.alive
 
-    async def kill(self, *, power: bool) -> None:
+    async def kill(self, *, power: bool, state: str | None = None) -> None:
         if power:
             raise SimkitError(_impossible("power"))
         await self.process.kill()

@@ -19,6 +19,7 @@ import attrs
 import trio
 
 from conformance.control import ControlChannel
+from simkit.disk import CrashState
 from simkit.network import OUTSIDE
 from simkit.process import Process
 from simkit.services.lines import serve_lines
@@ -36,10 +37,10 @@ SERVICES_PORT = 20_000
 CONTROL_PORT = 40_000
 ENGINE_PORT = 7_000
 BOOT_S = 30
-#: How long the faults of a stirred run stay on, in virtual time; short and long against sleeps, leases and time-outs. Half
+#: How long the faults of a stirred run stay on, in virtual time; short and long against sleeps, leases and time-outs. Most
 #: of the runs have none: where nothing else goes wrong, more can be asked of a harness.
 STORMS_NS = (0, 200_000_000, 1_000_000_000, 3_000_000_000, 10_000_000_000)
-_STORM_WEIGHTS = (4, 1, 1, 1, 1)
+_STORM_WEIGHTS = (6, 1, 1, 1, 1)
 
 
 class AdapterModule(Protocol):
@@ -62,10 +63,10 @@ class SimulatedUnit:
     def alive(self) -> bool:
         return self.process.alive
 
-    async def kill(self, *, power: bool) -> None:
+    async def kill(self, *, power: bool, state: str | None = None) -> None:
         """At this very instant; does not yield."""
         if power:
-            self.process.host.power_loss()
+            self.process.host.power_loss("sample" if state is None else CrashState.from_code(state))
         else:
             self.process.kill()
         if self.process.alive:

@@ -133,7 +133,7 @@ class ToyUnit:
         self.resumed = trio.Event()
         self.scope = trio.CancelScope()
 
-    async def kill(self, *, power: bool) -> None:
+    async def kill(self, *, power: bool, state: str | None = None) -> None:
         assert self.alive
         if self.world.habits.forgets_when_killed:
             self.world.journal = Journal()

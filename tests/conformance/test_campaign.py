@@ -12,7 +12,7 @@ import pytest
 
 from conformance import events as e
 from conformance import targets
-from conformance.campaign import certification, proof, real, seeds
+from conformance.campaign import certification, proof, real, seeds, seedwork
 from conformance.campaign.certification import certify
 from conformance.campaign.docket import CASES_MAX, Docket, Judged, claimed_ids, origin_of
 from conformance.campaign.proof import Proof
@@ -253,7 +253,7 @@ def test_a_seed_that_cannot_be_judged_is_counted_and_the_rest_goes_on(
             raise SimkitError(PROBLEM)
         return simulate(target, seed, **more)
 
-    monkeypatch.setattr(seeds, "simulate", failing)
+    monkeypatch.setattr(seedwork, "simulate", failing)
     summary = run(store, listener, range(3))
     assert [(one.scenario, one.outcome) for one in listener.of(e.RunFinished)] == [
         ("seed/0", "pass"),

@@ -9,7 +9,7 @@ import pytest
 
 from conformance import simulate as simulation
 from conformance import targets
-from conformance.campaign import seeds
+from conformance.campaign import seedwork
 from conformance.campaign.judging import judge_simulated
 from conformance.campaign.replaying import replay
 from conformance.mutants import applied
@@ -181,12 +181,12 @@ def test_a_boundary_strikes_at_its_number() -> None:
 def test_every_boundary_of_a_run_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server's power fails before each of its storage operations, in a run each; every one fires and none is blamed."""
     small = Scenario("small", Plan(Seq("main", (Call("a", "ledger"),))))
-    for module in (seeds, simulation):
+    for module in (seedwork, simulation):
         monkeypatch.setattr(module, "draw", lambda *_: small)
     points = crash_points(simulate(REFERENCE, 0).outcome)
     assert len(points) > 30
-    order = seeds.Order("reference", None, None, "fast", boundaries=True)
-    probe, *crashed = seeds.run_batch(order, [0])
+    order = seedwork.Order("reference", None, None, "fast", boundaries=True)
+    probe, *crashed = seedwork.run_batch(order, [0])
     assert probe.fired == ()
     assert [one.fired for one in crashed] == [(f"power@{point}",) for point in points]
     assert [one for one in crashed if one.violated or one.problem is not None] == []
