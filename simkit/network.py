@@ -55,7 +55,7 @@ class Network(Ether):
         self._bound: dict[tuple[int, str, int], SimulatedSocket] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
         self._attempts: dict[int, Attempt] = {}
-        self._mourned: list[Process] = []
+        self._owned: dict[Process, dict[int, SimulatedSocket]] = {}
         self._numbers = {"socket": 0, "connection": 0}
         self._next_port: dict[str, int] = {}
 
@@ -160,6 +160,8 @@ class Network(Ether):
         if attempt is not None:
             attempt.abandon()
         self._sockets.pop(socket.number, None)
+        if socket.owner in self._owned:
+            self._owned[socket.owner].pop(socket.number, None)
         key = (socket.proto, socket.place, socket.local[1])
         if self._bound.get(key) is socket:
             del self._bound[key]
@@ -218,15 +220,17 @@ class Network(Ether):
     ) -> SimulatedSocket:
         socket = kind(self, self._next("socket"), owner, place)
         self._sockets[socket.number] = socket
-        if owner is not None and not any(owner is known for known in self._mourned):
-            self._mourned.append(owner)
-            owner.on_death(lambda: self._bury(owner))
+        if owner is not None:
+            owned = self._owned.get(owner)
+            if owned is None:
+                owned = self._owned[owner] = {}
+                owner.on_death(lambda: self._bury(owner))
+            owned[socket.number] = socket
         return socket
 
     def _bury(self, owner: Process) -> None:
         """Tell the peers of a process that died."""
-        self._mourned = [known for known in self._mourned if known is not owner]
-        for socket in [socket for socket in self._sockets.values() if socket.owner is owner]:
+        for socket in self._owned.pop(owner, {}).values():
             if socket.number in self._attempts:
                 self._attempts[socket.number].forget_task()
             self.forget_socket(socket)

@@ -81,6 +81,8 @@ class Kernel:
         self.over = False
         #: Killed tasks; never iterated.
         self.dead: set[Task] = set()
+        #: The living tasks of each process, never iterated but sorted: who ends, ends his own, however many others there are.
+        self.owned: dict[Owner, set[Task]] = {}
         #: Non-empty while `settle` has more to do than to sort.
         self.unsettled: list[object] = []
         #: The bound that somebody found met from beside (see `watchdog`).
@@ -92,6 +94,8 @@ class Kernel:
         #: Called when a process that was paused goes on.
         self.resumings: list[Callable[[Owner], object]] = []
         self._suicides: list[Task] = []
+        #: Whether one of the dead may stand among the runnable; looking for them costs as much as there are runnable.
+        self._dead_runnable = False
         self._held: dict[Owner, list[Task]] = {}
         self._graveyard: list[Coroutine[Any, Any, Any]] = []
 
@@ -198,9 +202,12 @@ class Kernel:
         if self._stopped is not None:
             raise BoundMetError(self._stopped)
         for task in self._suicides:
+            self._dead_runnable |= task._next_send_fn is not None
             _withdraw(task)
         self._suicides.clear()
-        runq[:] = [task for task in runq[:] if task not in self.dead and not self._hold(task)]
+        if self._dead_runnable or self._held:
+            self._dead_runnable = False
+            runq[:] = [task for task in runq[:] if task not in self.dead and not self._hold(task)]
         if not self._held:
             self.unsettled.clear()
 
@@ -222,6 +229,7 @@ class Kernel:
     def resume(self, owner: Owner) -> None:
         """Schedule `owner`'s tasks again; what became runnable meanwhile is runnable now."""
         self.runner.runq.extend(self._held.pop(owner, ()))
+        self._dead_runnable = True
         self.unsettled.append(owner)
         for resuming in self.resumings:
             resuming(owner)
@@ -238,7 +246,7 @@ class Kernel:
         The task that is running, if it is one of them, is dropped at its next await: Python cannot stop it earlier.
         """
         self._held.pop(owner, None)
-        victims = [task for task in self.tasks() if owner_of(task) is owner]
+        victims = sorted(self.owned.pop(owner, ()), key=counter_of)
         self._kill(victims)
         return len(victims)
 
@@ -263,6 +271,7 @@ class Kernel:
             if task is running:
                 self._suicides.append(task)
             else:
+                self._dead_runnable |= task._next_send_fn is not None
                 _withdraw(task)
             _unhinge(task)
         for task in reversed(victims):  # children before the scopes of their parents

@@ -100,6 +100,12 @@ class SimRunner(Runner):
         task = tasks.make(self, coro, nursery, called, context, ki_protected=system_task)
         self.kernel.names[task._counter] = called
         self.tasks.add(task)
+        owner = context.get(OWNER)
+        if owner is not None:
+            owned = self.kernel.owned.get(owner)
+            if owned is None:
+                owned = self.kernel.owned[owner] = set()
+            owned.add(task)
         if nursery is not None:
             nursery._children.add(task)
             task._cancel_status = nursery._cancel_status
@@ -113,6 +119,9 @@ class SimRunner(Runner):
         kernel = self.kernel
         if kernel.dead and task in kernel.dead:
             return
+        owner = task.context.get(OWNER)
+        if owner is not None and owner in kernel.owned:
+            kernel.owned[owner].discard(task)
         status, nursery = task._cancel_status, task._parent_nursery
         if (
             type(outcome) is not Value

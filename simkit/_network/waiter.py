@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import types
+from collections.abc import Generator
+from typing import Any
 
 import trio
 
@@ -18,11 +20,13 @@ class Waiter(Spot):
         super().__init__()
         self._what = what
 
-    def wait(self) -> Awaitable[None]:  # type: ignore[override]
+    @types.coroutine
+    def wait(self) -> Generator[Any, Any, None]:
         """Wait for `wake` or `fail`."""
         if self.task is not None:
             raise trio.BusyResourceError(f"another task is already {self._what} this socket")
-        return super().wait()
+        self.task = trio.lowlevel.current_task()
+        (yield self._trap).unwrap()
 
     def forget(self) -> None:
         """Let go of a task that will never run again."""
