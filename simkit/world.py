@@ -380,7 +380,8 @@ class _Surroundings:
             undo.append(points.begin(world))
             if self._guard is not None:
                 undo.append(self._guard.begin())
-            undo.append(threads.begin(world.kernel, functools.partial(_switch_ns, world.tape)).give_up)
+            drawn = functools.partial(_switch_ns, world.tape), functools.partial(_loses_turn, world.tape)
+            undo.append(threads.begin(world.kernel, *drawn).give_up)
             if world.tape.open:
                 world.network  # noqa: B018  # an explorer looks for its sites
             world.kernel.runner.serve_sockets(LateFactory(world), LateResolver(world))
@@ -410,6 +411,11 @@ class _Surroundings:
 def _switch_ns(tape: Tape) -> int:
     """How long it takes until a thread goes on."""
     return _SWITCH_NS[tape.stream("threads").choose("switch", 4, _SWITCHES)]
+
+
+def _loses_turn(tape: Tape) -> bool:
+    """Whether a thread that takes a lock lets others go first."""
+    return tape.stream("threads").choose("loses turn", 2) == 1
 
 
 async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:

@@ -32,6 +32,7 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from simkit._kernel.kernel import Kernel
+    from simkit._kernel.timers import Timer
 
 #: Real seconds that a function may hold the baton: longer means that it waits for something real that never comes.
 STUCK_S = 60.0
@@ -51,6 +52,8 @@ class _Hand:
         self.go = _thread.allocate_lock()
         self.go.acquire()
         self.work: Callable[[], object] | None = None
+        #: Whether it is kept at all: what a function leaves in `threading.local` would reach the next one.
+        self.is_kept = True
 
     def live(self) -> None:
         while True:
@@ -59,6 +62,8 @@ class _Hand:
             if work is not None:
                 work()
             del work
+            if not self.is_kept:
+                return
 
 
 _idle: list[_Hand] = []
@@ -67,8 +72,11 @@ _idle: list[_Hand] = []
 class SimThread:
     """One function on its way."""
 
-    def __init__(self, threads: Threads, fn: Callable[[], object], deliver: Callable[[Any], object]) -> None:
+    def __init__(
+        self, threads: Threads, fn: Callable[[], object], deliver: Callable[[Any], object], *, fresh: bool = False
+    ) -> None:
         self._threads = threads
+        self._fresh = fresh
         self._fn = fn
         self._deliver = deliver
         self._back = _thread.allocate_lock()
@@ -79,6 +87,8 @@ class SimThread:
         self.given_up = False
         #: The real thread's.
         self.ident = 0
+        #: What it is in a program of threads, see `simkit.threaded`.
+        self.worker: Any = None
 
     @property
     def dead(self) -> bool:
@@ -97,7 +107,7 @@ class SimThread:
         if self.finished or (self.dead and not self.given_up):
             return
         if self._hand is None:
-            self._hand = _idle.pop() if _idle else _new_hand()
+            self._hand = _idle.pop() if _idle and not self._fresh else _new_hand(is_kept=not self._fresh)
             self._hand.work = self._work
         with state.lent():
             self._threads.kernel.away = self
@@ -108,10 +118,34 @@ class SimThread:
             self._threads.kernel.away = None
         if self.result is not None:
             hand, self._hand = self._hand, None
-            _idle.append(hand)
+            if hand.is_kept:
+                _idle.append(hand)
             self._threads.ended(self)
             if not self.dead and not self.given_up:
                 self._deliver(self.result)
+
+    # ---- for those who wait in it
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        return self._threads.kernel.timers.now_ns
+
+    def later(self, delay_ns: int | None = None) -> None:
+        """Let it go on after `delay_ns`, or as long as a switch takes."""
+        self._threads.later(self, delay_ns)
+
+    def call_at(self, when_ns: int, fn: Callable[..., object], *args: Any) -> Timer:
+        """Call `fn(*args)` at `when_ns`, in no thread of the program."""
+        return self._threads.kernel.timers.call_at(when_ns, fn, args)
+
+    def loses_turn(self) -> bool:
+        """Whether others go first where this one gives way; drawn from the tape."""
+        return self._threads.loses_turn()
+
+    def begin_another(self, fn: Callable[[], object], deliver: Callable[[Any], object]) -> SimThread:
+        """Start a thread of the same process, a real one of its own; it goes on when its turn comes."""
+        return self._threads.begin(fn, deliver, fresh=True)
 
     # ---- in the thread itself
 
@@ -147,8 +181,9 @@ class SimThread:
 class Threads:
     """The simulated threads of one run."""
 
-    def __init__(self, kernel: Kernel, latency_ns: Callable[[], int]) -> None:
+    def __init__(self, kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool]) -> None:
         self.kernel = kernel
+        self.loses_turn = loses_turn
         self._latency_ns = latency_ns
         self._living: dict[SimThread, None] = {}
         self._held: list[SimThread] = []
@@ -156,9 +191,14 @@ class Threads:
 
     def start(self, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
         """Stand in for `trio.lowlevel.start_thread_soon`."""
-        thread = SimThread(self, fn, deliver)
+        self.begin(fn, deliver)
+
+    def begin(self, fn: Callable[[], object], deliver: Callable[[Any], object], *, fresh: bool = False) -> SimThread:
+        """Start a thread; a fresh one gets a real thread that nobody had before."""
+        thread = SimThread(self, fn, deliver, fresh=fresh)
         self._living[thread] = None
         self.later(thread)
+        return thread
 
     def later(self, thread: SimThread, delay_ns: int | None = None) -> None:
         """Let `thread` go on after `delay_ns`, or as long as a switch takes."""
@@ -230,18 +270,20 @@ def sleep(thread: SimThread, seconds: float) -> None:
     thread.wait()
 
 
-def begin(kernel: Kernel, latency_ns: Callable[[], int]) -> Threads:
+def begin(kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool] = lambda: False) -> Threads:
     """Put simulated threads under `trio.to_thread` for the run of `kernel`, until `Threads.give_up`."""
     _stand_in()
-    threads = kernel.runner.threads = Threads(kernel, latency_ns)
+    threads = kernel.runner.threads = Threads(kernel, latency_ns, loses_turn)
     kernel.resumings.append(threads.resumed)
     return threads
 
 
 @contextlib.contextmanager
-def installed(kernel: Kernel, latency_ns: Callable[[], int]) -> Iterator[Threads]:
+def installed(
+    kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool] = lambda: False
+) -> Iterator[Threads]:
     """As `begin`, in this block."""
-    threads = begin(kernel, latency_ns)
+    threads = begin(kernel, latency_ns, loses_turn)
     try:
         yield threads
     finally:
@@ -286,8 +328,9 @@ def _send(token: Any, message: Any) -> Any:
     return _real_send(token, message)
 
 
-def _new_hand() -> _Hand:
+def _new_hand(*, is_kept: bool = True) -> _Hand:
     hand = _Hand()
+    hand.is_kept = is_kept
     with state.off():
         _real_start(hand.live, ())
     return hand
