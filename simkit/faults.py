@@ -265,6 +265,15 @@ _NETWORK = (
         "test_links.test_a_peer_that_vanished_answers_with_a_reset_once_it_is_back",
     ),
     Fault(
+        "silence, noticed",
+        "network",
+        "with SO_KEEPALIVE: ETIMEDOUT after TCP_KEEPCNT probes without an answer, a reset from a machine that is back",
+        "as a cut link or a half-open peer",
+        "",
+        f"{_NAMESPACE}; a socket under TCP_REPAIR that is probed",
+        "test_links.test_whoever_probes_a_cut_link_is_told",
+    ),
+    Fault(
         "refused connection",
         "network",
         "nobody listens there",

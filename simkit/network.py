@@ -145,6 +145,7 @@ class Network(Ether):
         attempt = self._attempts[socket.number] = Attempt(self, (socket.place, socket.local), (place, target))
         try:
             socket.end = await attempt.outcome()
+            socket.keep_alive()
         finally:
             self._attempts.pop(socket.number, None)
 
@@ -152,6 +153,7 @@ class Network(Ether):
         """Return the socket of an accepted connection."""
         socket = self._new_socket(listening.owner, listening.place)
         socket.local, socket.end = end.local, end
+        socket.inherit(listening)
         return socket
 
     def forget_socket(self, socket: SimulatedSocket) -> None:

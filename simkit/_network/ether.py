@@ -265,6 +265,12 @@ class Ether:
         """Draw whether the first packet of a connection is lost."""
         return self._weather.foul and self._weather.strikes("syn-loss", source, target)
 
+    def reaches(self, a: str, b: str) -> bool:
+        """Whether a packet from `a` would come to `b` now, and its answer back."""
+        clogged, now_ns = self._weather.clogged, self.now_ns
+        links = ((a, b), (b, a))
+        return self.is_up(b) and not any(link in self._cut or clogged.get(link, 0) > now_ns for link in links)
+
     def is_up(self, place: str) -> bool:
         """Whether the machine there is on."""
         return place == OUTSIDE or self._world.hosts[place].up

@@ -104,6 +104,11 @@ class Pipe:
         self._armed = False
 
     @property
+    def arrived_ns(self) -> int:
+        """When the last segment arrived; the beginning of the world when none has, or when it is still under way."""
+        return 0 if self._queue else self._last_due_ns
+
+    @property
     def waits_for_answer(self) -> bool:
         """Whether something is on its way that TCP would send again and again."""
         return any(kind in {Kind.DATA, Kind.FIN} for _, kind, _, _ in self._queue)

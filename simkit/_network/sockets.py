@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import trio
 
 from simkit._network.endpoint import Address, Endpoint
+from simkit._network.keepalive import DEFAULTS, RANGES, Keepalive, wanted
 from simkit._network.listening import Listener
 from simkit.process import Process, ProcessDead
 
@@ -36,6 +37,7 @@ class SimulatedSocket(trio.socket.SocketType):
         self._network = network
         self._closed = False
         self._options: dict[tuple[int, int], int | bytes] = {}
+        self._probes: Keepalive | None = None
 
     def __repr__(self) -> str:
         return f"<simulated socket {self.number} of {self.place}, {self.local[0]}:{self.local[1]}>"
@@ -72,11 +74,15 @@ class SimulatedSocket(trio.socket.SocketType):
         self._check()
         if (level, optname) == (stdlib_socket.SOL_SOCKET, stdlib_socket.SO_ACCEPTCONN):
             return int(self.listener is not None)
-        return self._options.get((level, optname), 0 if buflen is None else b"")
+        usual = DEFAULTS.get((level, optname), 0)
+        return self._options.get((level, optname), usual if buflen is None else b"")
 
     def setsockopt(self, level: int, optname: int, value: Any, optlen: int | None = None) -> None:
         self._check()
+        if (level, optname) in RANGES and not (isinstance(value, int) and 1 <= value <= RANGES[level, optname]):
+            raise _error(errno.EINVAL)
         self._options[level, optname] = value if isinstance(value, int) else bytes(value or b"")
+        self.keep_alive()
 
     def get_inheritable(self) -> bool:
         return False
@@ -121,6 +127,7 @@ class SimulatedSocket(trio.socket.SocketType):
         """Close; harmless when closed or dead."""
         if not self._closed:
             self._closed = True
+            self._stop_probes()
             if self.listener is not None:
                 self.listener.close()
             if self.end is not None:
@@ -133,9 +140,24 @@ class SimulatedSocket(trio.socket.SocketType):
             self.end.close(reset=True)
         self.close()
 
+    def inherit(self, listening: SimulatedSocket) -> None:
+        """Take over the options of the socket that accepted this one, as Linux does."""
+        if listening._options:
+            self._options.update(listening._options)
+            self.keep_alive()
+
+    def keep_alive(self) -> None:
+        """Probe the peer as the options say, from now on."""
+        settings, probes = wanted(self._options), self._probes
+        if self.end is None or (probes is None and settings is None) or (probes and probes.settings == settings):
+            return
+        self._stop_probes()
+        self._probes = None if settings is None else Keepalive(self._network, self.end, settings)
+
     def die(self, *, reset: bool, drop: bool) -> None:
         """The process is gone."""
         self._closed = True
+        self._stop_probes()
         if self.listener is not None:
             self.listener.die()
         if self.end is not None:
@@ -144,6 +166,7 @@ class SimulatedSocket(trio.socket.SocketType):
     def vanish(self) -> None:
         """The machine is off, and nobody is told."""
         self._closed = True
+        self._stop_probes()
         if self.listener is not None:
             self.listener.die(silent=True)
         if self.end is not None:
@@ -258,6 +281,10 @@ class SimulatedSocket(trio.socket.SocketType):
         _unsupported("sendto")
 
     # ---- inside
+
+    def _stop_probes(self) -> None:
+        if self._probes is not None:
+            self._probes.stop()
 
     def _check(self) -> None:
         if self.owner is not None and self.owner.status is not None:

@@ -120,6 +120,33 @@ async def given_up(link: Link) -> list[str]:
     return seen
 
 
+def probing(stream: trio.SocketStream, idle_s: int, interval_s: int, probes: int) -> None:
+    """Ask for keep-alive probes."""
+    stream.setsockopt(stdlib_socket.SOL_SOCKET, stdlib_socket.SO_KEEPALIVE, 1)
+    for option, value in (("IDLE", idle_s), ("INTVL", interval_s), ("CNT", probes)):
+        stream.setsockopt(stdlib_socket.IPPROTO_TCP, getattr(stdlib_socket, f"TCP_KEEP{option}"), value)
+
+
+async def kept_alive(link: Link) -> list[str]:
+    """Over a link that stays cut, whoever probes is told although it sent nothing; before, and without, nobody is."""
+    async with await connected(link) as probes, await connected(link) as patient, await connected(link) as silent:
+        probing(probes, 1, 1, 2)
+        probing(patient, 1, 1, 100)
+        seen = [await attempted(lambda: probes.receive_some(1), 3.5)]  # probes that are answered are not seen
+        link.cut()
+        seen.append(await attempted(lambda: probes.receive_some(1), 1.5))
+        seen.append(await attempted(lambda: probes.receive_some(1), 10))
+        seen += [await attempted(lambda: probes.receive_some(1)), await attempted(lambda: probes.send_all(b"x"))]
+        seen += [
+            await attempted(lambda: patient.receive_some(1), 0.5),
+            await attempted(lambda: silent.receive_some(1), 0.5),
+        ]
+        link.mend()
+        await patient.send_all(b"y")
+        seen.append(await attempted(lambda: patient.receive_some(1), 10))
+    return seen
+
+
 async def narrowed(link: Link) -> list[bool]:
     """A megabyte there and back over a link of two megabytes a second takes its time, and arrives."""
     async with await connected(link) as stream:

@@ -6,7 +6,7 @@ import json
 import socket as stdlib_socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -57,6 +57,46 @@ def test_whoever_sends_into_a_cut_link_gives_up(root: None) -> None:
     assert agree_on_links("given_up") == ["ETIMEDOUT", "b''", "EPIPE", "waits"]
 
 
+def test_whoever_probes_a_cut_link_is_told(root: None) -> None:
+    """SO_KEEPALIVE: ETIMEDOUT after the last probe without an answer; whoever has patience or does not probe is not told."""
+    seen = agree_on_links("kept_alive")
+    assert seen == ["waits", "waits", "ETIMEDOUT", "b''", "EPIPE", "waits", "waits", "b'y'"]
+
+
+def test_options_of_keep_alive_are_those_of_linux() -> None:
+    """Their defaults, their bounds, and that accepted sockets take them over from the one that listens."""
+
+    async def program(listener: trio.SocketListener, host: str) -> list[Any]:
+        tcp, level = stdlib_socket.IPPROTO_TCP, stdlib_socket.SOL_SOCKET
+        names = [stdlib_socket.TCP_KEEPIDLE, stdlib_socket.TCP_KEEPINTVL, stdlib_socket.TCP_KEEPCNT]
+        seen: list[Any] = [listener.socket.getsockopt(tcp, name) for name in names]
+        for name, value in ((names[0], 0), (names[0], 32768), (names[1], 32768), (names[2], 128), (names[2], 127)):
+            try:
+                listener.socket.setsockopt(tcp, name, value)
+            except OSError as error:
+                seen.append(error.errno)
+        listener.socket.setsockopt(level, stdlib_socket.SO_KEEPALIVE, 1)
+        listener.socket.setsockopt(tcp, names[0], 5)
+        near = await trio.open_tcp_stream(host, listener.socket.getsockname()[1])
+        far = await listener.accept()
+        for stream in (far, near):
+            seen.append(bool(stream.getsockopt(level, stdlib_socket.SO_KEEPALIVE)))
+            seen.append(stream.getsockopt(tcp, names[0]))
+        await near.aclose()
+        await far.aclose()
+        return seen
+
+    async def real() -> list[Any]:
+        [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with listener:
+            return await program(listener, "127.0.0.1")
+
+    async def main(_world: World) -> list[Any]:
+        return await real()
+
+    assert trio.run(real) == simulate(main)
+
+
 def test_a_narrow_link_takes_time(root: None) -> None:
     """As much as its bandwidth says."""
     assert agree_on_links("narrowed") == [True, True]
@@ -75,14 +115,8 @@ def test_a_name_cannot_be_resolved_for_now(root: None) -> None:
     ]
 
 
-def test_a_peer_that_vanished_answers_with_a_reset_once_it_is_back(root: None) -> None:
-    """No word when it goes; a receive waits; what is sent is answered with a reset by the machine that knows nothing."""
-
-    async def half_open(stream: trio.SocketStream, vanish: Callable[[], object]) -> list[str]:
-        vanish()
-        seen = [await attempted(lambda: stream.receive_some(1), 0.5), await attempted(lambda: stream.send_all(b"x"))]
-        seen.append(await attempted(lambda: stream.receive_some(1), 5))
-        return [*seen, await attempted(lambda: stream.receive_some(1)), await attempted(lambda: stream.send_all(b"x"))]
+def half_opened(half_open: Callable[[trio.SocketStream, Callable[[], object]], Awaitable[list[str]]]) -> list[str]:
+    """Play a program over a connection whose other end can vanish without a word, on both stages."""
 
     async def real() -> list[str]:
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -110,4 +144,33 @@ def test_a_peer_that_vanished_answers_with_a_reset_once_it_is_back(root: None) -
             await trio.sleep(0.1)
             return await half_open(near, vanish)
 
-    assert trio.run(real) == simulate(main) == ["waits", "None", "ECONNRESET", "b''", "EPIPE"]
+    seen, simulated = trio.run(real), simulate(main)
+    assert seen == simulated, f"real {seen}, simulated {simulated}"
+    return seen
+
+
+def test_a_peer_that_vanished_answers_with_a_reset_once_it_is_back(root: None) -> None:
+    """No word when it goes; a receive waits; what is sent is answered with a reset by the machine that knows nothing."""
+
+    async def half_open(stream: trio.SocketStream, vanish: Callable[[], object]) -> list[str]:
+        vanish()
+        seen = [await attempted(lambda: stream.receive_some(1), 0.5), await attempted(lambda: stream.send_all(b"x"))]
+        seen.append(await attempted(lambda: stream.receive_some(1), 5))
+        return [*seen, await attempted(lambda: stream.receive_some(1)), await attempted(lambda: stream.send_all(b"x"))]
+
+    assert half_opened(half_open) == ["waits", "None", "ECONNRESET", "b''", "EPIPE"]
+
+
+def test_whoever_probes_a_peer_that_vanished_is_told_by_a_reset(root: None) -> None:
+    """SO_KEEPALIVE finds the half-open connection without anything being sent, once the machine is back."""
+
+    async def half_open(stream: trio.SocketStream, vanish: Callable[[], object]) -> list[str]:
+        links.probing(stream, 1, 1, 3)
+        vanish()
+        seen = [
+            await attempted(lambda: stream.receive_some(1), 0.5),
+            await attempted(lambda: stream.receive_some(1), 10),
+        ]
+        return [*seen, await attempted(lambda: stream.receive_some(1)), await attempted(lambda: stream.send_all(b"x"))]
+
+    assert half_opened(half_open) == ["waits", "ECONNRESET", "b''", "EPIPE"]
