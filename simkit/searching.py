@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from simkit.case import Case
 from simkit.discovery import Discovery, Point
 from simkit.errors import SimkitError
 from simkit.ladder import Ladder
+from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.strategies import Exploration, RedundantError, named
 from simkit.strategy import ReplayDivergedError, Strategy, StrategyError
 from simkit.tape import Stream, Tape
@@ -44,11 +45,17 @@ class Counts:
     redundant: int
     #: (runs, distinct schedules, chance that the next is new), at runs 1, 2, 4, … and the last.
     curve: tuple[Point, ...]
+    #: How often the program's named points were hit, over all runs.
+    points: Coverage = attrs.field(factory=Coverage)
 
     @property
     def chance_of_new(self) -> float:
         """The chance that another run would show a schedule that was not seen: Good and Turing's estimate."""
         return self.curve[-1].chance_of_new if self.curve else 1.0
+
+    def never(self, points: Iterable[DeclaredPoint] = ()) -> list[DeclaredPoint]:
+        """Named points that no run has hit, of those that were reached and of `declared(…)` ones."""
+        return self.points.never(points)
 
 
 @attrs.frozen
@@ -144,6 +151,7 @@ class _Progress:
         self._chances = Tape.from_seed(seed)
         self._discovery = Discovery()
         self._steps = self._inconclusive = self._redundant = 0
+        self._points = Coverage()
 
     def begin(self) -> Strategy | None:
         """The strategy of the next run."""
@@ -172,6 +180,8 @@ class _Progress:
         if isinstance(error, RedundantError):
             self._redundant += 1
             return False
+        if outcome.points:
+            self._points = self._points.merge(Coverage(1, outcome.points))
         self._discovery.saw(outcome.digest)
         self._inconclusive += outcome.bound is not None
         return outcome.bound is None
@@ -191,6 +201,7 @@ class _Progress:
             inconclusive=self._inconclusive,
             redundant=self._redundant,
             curve=self._discovery.curve(),
+            points=self._points,
         )
 
 

@@ -258,3 +258,29 @@ def test_a_campaign_tells_which_points_were_never_hit() -> None:
     points.append(DeclaredPoint("wrong", "unreachable", "x.py:2"))
     assert [point.name for point in coverage.never(points)] == ["false", "nowhere"]
     assert Coverage().merge(coverage) == coverage
+
+
+def test_a_search_tells_which_points_were_never_hit() -> None:
+    """Over all schedules it has tried; a point that only some of them reach is hit."""
+
+    async def main(_world: World) -> None:
+        order: list[int] = []
+
+        async def run(number: int) -> None:
+            await trio.lowlevel.checkpoint()
+            order.append(number)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run, 1)
+            nursery.start_soon(run, 2)
+        if order == [2, 1]:
+            simkit.reachable("overtaken")
+        simkit.sometimes("out of three", len(order) == 3)
+
+    counts = simkit.search(main, "random", runs_max=20).counts
+    assert 0 < counts.points.points["overtaken"].reached < 20
+    assert [(point.name, point.kind) for point in counts.never()] == [("out of three", "sometimes")]
+    assert [point.name for point in counts.never([DeclaredPoint("nowhere", "reachable", "x.py:1")])] == [
+        "nowhere",
+        "out of three",
+    ]
