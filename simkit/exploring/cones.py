@@ -18,7 +18,7 @@ from simkit.trace import Entry
 __all__ = ["cone"]
 
 _ENDS = ("exited", "failed", "killed")
-_OF_A_HOST = ("crash", "disk", "clock")
+_OF_A_HOST = ("crash", "disk", "clock", "process")
 
 
 def cone(visits: Sequence[Visit], entries: Sequence[Entry], place: str, moment: int) -> list[Visit]:

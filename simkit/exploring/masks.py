@@ -21,7 +21,7 @@ _QUIET = (3, 1)
 _CRASHES = (1, 2, 3, 5)
 _STANDSTILLS = (1, 2, 3)
 _FAULTS_MAX = 100
-_LONG = tuple(OPEN + what for what in ("stuck", "clog", "stall"))
+_LONG = tuple(OPEN + what for what in ("stuck", "clog", "stall", "pause"))
 _STATE = f"{OPEN}state"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from simkit.exploring.kinds import Without, class_of, kind_of
-from simkit.striking import AFTER, KILL, LOSE, TORN
+from simkit.striking import AFTER, DARK, KILL, LOSE, TORN
 from simkit.tape import Site, Visit
 
 __all__ = ["Strike", "later", "singles"]
@@ -17,7 +17,7 @@ __all__ = ["Strike", "later", "singles"]
 VALUES_MAX = 8
 _ORDER = ("crash", "fault", "choice")
 #: The crashes that are tried as the second of a pair.
-_SECOND = (KILL, TORN, LOSE)
+_SECOND = (KILL, TORN, LOSE, DARK)
 
 
 @attrs.frozen

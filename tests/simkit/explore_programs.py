@@ -119,7 +119,7 @@ async def asks_twice(world: World) -> None:
         socket = trio.socket.socket(type=trio.socket.SOCK_DGRAM)
         for word in (b"one", b"two"):
             await socket.sendto(word, ("server", 5))
-            await trio.sleep(10)
+            await trio.sleep(200)
         simkit.reachable("asked")
 
     async with trio.open_nursery() as nursery:
@@ -253,9 +253,10 @@ async def served(world: World) -> int:
 
     async def ask() -> None:
         for number in range(2):
-            async with await trio.open_tcp_stream("db", 80) as stream:
-                await stream.send_all(b"%d" % number)
-                told.append(bytes(await stream.receive_some()))
+            with trio.move_on_after(30):
+                async with await trio.open_tcp_stream("db", 80) as stream:
+                    await stream.send_all(b"%d" % number)
+                    told.append(bytes(await stream.receive_some()))
             await trio.sleep(0 if simkit.maybe("hurry") else 1)
 
     host.start(serve)

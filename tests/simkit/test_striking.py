@@ -10,7 +10,7 @@ import trio
 
 import simkit
 from simkit.patience import LivenessError, patience_for, patience_ns
-from simkit.striking import AFTER, KILL, LOSE, STATE, TORN
+from simkit.striking import AFTER, DARK, KILL, LOSE, STATE, TORN
 from simkit.tape import Journal, Site, Tape
 from simkit.world import Outcome, World, run
 from tests.simkit import explore_programs
@@ -157,10 +157,10 @@ async def talking(world: World) -> tuple[list[bytes], str, str]:
 def test_every_message_is_a_site_before_it_leaves_and_before_it_is_there() -> None:
     """Hosts without a disk have no power loss of their own: it is a kill."""
     assert visits(talking) == {
-        ("crash/client", "!send:server", 0): (KILL, AFTER),
-        ("crash/server", "!deliver:client", 0): (KILL,),
-        ("crash/server", "!send:client", 0): (KILL, AFTER),
-        ("crash/client", "!deliver:server", 0): (KILL,),
+        ("crash/client", "!send:server", 0): (KILL, AFTER, DARK),
+        ("crash/server", "!deliver:client", 0): (KILL, DARK),
+        ("crash/server", "!send:client", 0): (KILL, AFTER, DARK),
+        ("crash/client", "!deliver:server", 0): (KILL, DARK),
     }
 
 
@@ -178,6 +178,30 @@ def test_every_message_is_a_site_before_it_leaves_and_before_it_is_there() -> No
 def test_a_crash_at_a_message(site: Site, value: int, came: object) -> None:
     """Before it leaves nobody hears of it; after it has left, it arrives."""
     assert struck(talking, (site, value)).unwrap() == came
+
+
+def test_a_machine_without_power_tells_nobody() -> None:
+    """Its peer waits where it would be told of a kill at once, until it gives up on what it sends."""
+    kill = run(talking, tape=Tape.opened({("crash/server", "!deliver:client", 0): KILL}))
+    dark = run(talking, tape=Tape.opened({("crash/server", "!deliver:client", 0): DARK}))
+    assert kill.unwrap() == dark.unwrap() == ([], "failed", "killed")
+    assert kill.now_ns < 2 * 10**9
+    assert dark.now_ns > 900 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("site", "value", "seconds"),
+    [
+        (("process/client", "!pause:send", 0), 1, 5),
+        (("process/server", "!pause:deliver", 0), 2, 120),
+        (("process/client", "!pause:deliver", 0), 1, 5),
+    ],
+)
+def test_a_machine_stands_still_at_a_message(site: Site, value: int, seconds: int) -> None:
+    """It goes on later, as if nothing had been."""
+    outcome = struck(talking, (site, value))
+    assert outcome.unwrap() == ([b"word"], "exited", "exited")
+    assert outcome.now_ns // 10**9 == 1 + seconds
 
 
 # ---- other faults
