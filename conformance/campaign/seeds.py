@@ -63,6 +63,8 @@ def run(
     """
     parsed = targets.parse(target, config)
     if not can_be_simulated(parsed):
+        if sweep is not None:
+            raise _not_to_be_swept(parsed)
         return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
     if mutant is not None:
         _check_mutant(parsed, mutant)
@@ -124,6 +126,18 @@ def summarise(verdicts: dict[str, Verdict], docket: Docket, *, stopped: bool) ->
     if docket.troubles:
         reason = f"{len(docket.troubles)} of {docket.runs} runs could not be judged: {docket.troubles[0].what}"
     return Summary(code, "stopped early; " + reason if stopped else reason)
+
+
+def _not_to_be_swept(target: Target) -> SimkitError:
+    return SimkitError(
+        Problem(
+            "not-in-process-world",
+            f"{target.name} runs as real processes, whose storage boundaries and messages nobody counts",
+            "--sweep",
+            "a target that can be simulated, such as -t reference",
+            "`simkit certify` tries every barrier of every call on real processes",
+        )
+    )
 
 
 def _check_mutant(target: Target, mutant: str) -> None:

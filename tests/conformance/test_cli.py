@@ -33,13 +33,32 @@ HEAVY = ("trio", "hypothesis", "networkx")
 def test_run_hands_over_everything_typed(engine: Callable[..., FakeEngine]) -> None:
     """Each option of `run` reaches the engine under its name."""
     fake = engine(ran())
-    words = "run -t reference --mutant timer-in-memory --seeds 5,1-3 --boundaries --kernel fallback --jobs 2"
+    words = "run -t reference --mutant timer-in-memory --seeds 5,1-3 --boundaries --kernel fallback --jobs 2 --no-swarm"
+    words += " --sweep --sweep-budget 7 --shrink-runs 9 --shrink-seconds 1.5"
     assert cli.main(words.split()) == 0
     ((name, asked),) = fake.calls
     expected = {"mutant": "timer-in-memory", "seeds": [1, 2, 3, 5], "boundaries": True, "kernel": "fallback", "jobs": 2}
     assert name == "run"
     assert asked["args"] == ("reference",)
     assert {key: asked[key] for key in expected} == expected
+    assert (asked["swarm"], asked["sweep"], asked["shrink"]) == (False, 7, (9, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("--shrink-runs=-1", "shrink-range"),
+        ("--shrink-seconds nan", "shrink-range"),
+        ("--sweep --sweep-budget=-1", "sweep-range"),
+        ("--swarms", "usage"),
+    ],
+)
+def test_bounds_out_of_range_are_told(engine: Callable[..., FakeEngine], words: str, code: str, capsys: Any) -> None:
+    """Before anything runs."""
+    fake = engine(ran())
+    assert cli.main(["run", "-t", "reference", *words.split()]) == 2
+    assert f"error[{code}]" in capsys.readouterr().err
+    assert fake.calls == []
 
 
 def test_run_ends_with_counts_rate_and_exit_code(engine: Callable[..., FakeEngine], capsys: Any) -> None:

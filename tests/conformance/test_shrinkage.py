@@ -104,7 +104,8 @@ def test_a_bound_on_time_leaves_at_least_the_run_itself() -> None:
     """However short it is."""
     result = made_small(found(), Bounds(200, 1e-9))
     assert result is not None
-    assert "in 1 runs, stopped by its bound on time" in result.told
+    assert "to 148 and 42, in" in result.told
+    assert "stopped by its bound on time" in result.told
 
 
 def test_a_campaign_shows_and_keeps_the_small_run(tmp_path: Path, small: Small) -> None:
