@@ -374,6 +374,15 @@ _PROCESS = (
         "a control group of 64 MiB",
         "test_processes.test_a_process_that_takes_all_memory_is_killed",
     ),
+    Fault(
+        "no room for more",
+        "process",
+        "a MemoryError at a named point, which the program may survive",
+        "`world.points.memory_error_at(name, nth=…)`",
+        "`world.points.memory_errors`",
+        "RLIMIT_AS",
+        "test_processes.test_a_process_that_gets_no_more_memory_may_go_on",
+    ),
 )
 
 _CLOCK = (

@@ -4,7 +4,8 @@
   batch, an early return). After FoundationDB's BUGGIFY;
 - `always`, `unreachable` must hold each time, `sometimes`, `reachable` at least once in a campaign. After Antithesis;
 - `eventually` turns every fault off, then waits, within a bound;
-- each of them is also a place to strike at: `world.points.at("name", action)`, `world.points.out_of_memory_at("name")`.
+- each of them is also a place to strike at: `world.points.at("name", action)`, `world.points.out_of_memory_at("name")`,
+  `world.points.memory_error_at("name")`.
 
 Outside a simulation `maybe` is False and the others do nothing, so that a program keeps them in production. Their counts
 are in `Outcome.points`; `Coverage` adds up those of many runs, and names the points of `declared(…)` that none has hit.
@@ -96,6 +97,8 @@ class Points:
 
     def __init__(self, world: World) -> None:
         self._out_of_memory: Ratio = NEVER
+        self._memory_errors: Ratio = NEVER
+        self._pressed = False
         #: What did not hold.
         self.violations: list[PointError] = []
         self._world: World = weakref.proxy(world)  # no cycle, or it would take a collection to free a world
@@ -117,6 +120,18 @@ class Points:
     def out_of_memory(self, often: Ratio) -> None:
         need_ratio("Points.out_of_memory", often)
         self._out_of_memory = often
+        self._pressed = self._out_of_memory[0] > 0 or self._memory_errors[0] > 0
+
+    @property
+    def memory_errors(self) -> Ratio:
+        """How often a process that reaches a point, any point, meets a MemoryError there: it has no room for more."""
+        return self._memory_errors
+
+    @memory_errors.setter
+    def memory_errors(self, often: Ratio) -> None:
+        need_ratio("Points.memory_errors", often)
+        self._memory_errors = often
+        self._pressed = self._out_of_memory[0] > 0 or self._memory_errors[0] > 0
 
     def at(self, name: str, action: Callable[[], object], *, nth: int = 1, host: str | None = None) -> None:
         """Call `action` the `nth` time that point `name` is reached (by a process of `host`).
@@ -130,11 +145,15 @@ class Points:
         """Kill the process that reaches point `name` for the `nth` time, as the OOM killer does."""
         self.at(name, self._kill_current, nth=nth, host=host)
 
+    def memory_error_at(self, name: str, *, nth: int = 1, host: str | None = None) -> None:
+        """Raise MemoryError in whoever reaches point `name` for the `nth` time, as when there is no room for more."""
+        self.at(name, self._fail_to_allocate, nth=nth, host=host)
+
     def calm(self) -> None:
         """No `maybe` fires from now on, and nothing strikes."""
         self._calm = True
         self._open = False
-        self.out_of_memory = NEVER
+        self.out_of_memory = self.memory_errors = NEVER
         self._strikes.clear()
 
     def counts(self) -> dict[str, PointCount]:
@@ -200,9 +219,9 @@ class Points:
 
     def _strike(self, name: str) -> None:
         strikes = self._strikes.get(name)
-        num, den = self._out_of_memory
-        if not strikes and num <= 0 and not self._open:
+        if not strikes and not self._pressed and not self._open:
             return
+        num, den = self._out_of_memory
         process = current_process()
         if strikes:
             for strike in self._due(name, strikes):
@@ -212,6 +231,9 @@ class Points:
             self._kill_current()
         if process is not None and not process.alive:
             raise ProcessDead(f"{process.label} was killed at {name}")
+        num, den = self._memory_errors
+        if process is not None and num > 0 and self._stream.chance(f"memory-error:{process.host.name}", num, den):
+            self._fail_to_allocate()
 
     def _due(self, name: str, strikes: list[_Strike]) -> list[_Strike]:
         process = current_process()
@@ -223,6 +245,11 @@ class Points:
         for strike in due:
             strikes.remove(strike)
         return due
+
+    def _fail_to_allocate(self) -> NoReturn:
+        process = current_process()
+        self._world.trace.record("memory-error", "" if process is None else process.label)
+        raise MemoryError("no room for more, says the simulation")
 
     def _kill_current(self) -> None:
         process = current_process()

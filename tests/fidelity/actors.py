@@ -84,6 +84,30 @@ async def hungry(files: Files) -> None:
     files.open("/sated", create=True).close()
 
 
+async def thrifty(files: Files, megabytes: int | str = 0) -> None:
+    """Take memory until there is no more, give it back, and go on; with a limit of its own on a real system."""
+    if type(files).__name__ == "RealFiles":
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: ASYNC230, PTH123
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        limit = used + (int(megabytes) << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    taken: list[Any] = []
+    try:
+        for _ in range(1000):
+            taken.append(bytearray(1 << 20))
+            reachable("takes memory")
+        files.open("/sated", create=True).close()
+    except MemoryError:
+        taken.clear()
+        files.open("/gave-back", create=True).close()
+    finally:
+        files.open("/unwound", create=True).close()
+    taken.append(bytearray(1 << 20))
+    files.open("/went-on", create=True).close()
+
+
 def reachable(name: str) -> None:
     """The named point, where there is a simulation."""
     if "simkit" in sys.modules:

@@ -188,3 +188,15 @@ def test_a_process_that_takes_all_memory_is_killed(root: None, tmp_path: Path) -
         (tmp_path / "files").mkdir()
         seen = agree(program, tmp_path / "files", lambda world: world.points.out_of_memory_at("takes memory", nth=60))
     assert seen == [["ready"], "ENOENT"]
+
+
+def test_a_process_that_gets_no_more_memory_may_go_on(tmp_path: Path) -> None:
+    """A MemoryError unwinds like any other; who catches it and gives back what it has, lives."""
+
+    async def program(stage: Stage) -> list[object]:
+        actor = stage.start("thrifty", 64)
+        await actor.wait()
+        return list(stage.files.listdir("/"))
+
+    seen = agree(program, tmp_path, lambda world: world.points.memory_error_at("takes memory", nth=60))
+    assert seen == ["gave-back", "unwound", "went-on"]

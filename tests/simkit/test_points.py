@@ -134,6 +134,30 @@ def test_memory_pressure_can_be_drawn_for_all_points() -> None:
     assert {simulate(main, seed) for seed in range(20)} == {"killed", "exited"}
 
 
+def test_memory_errors_are_raised_where_they_are_asked_for_or_drawn() -> None:
+    """The process may catch it and goes on; calm ends them; another host is not concerned."""
+
+    async def program() -> int:
+        failed = 0
+        for _ in range(200):
+            try:
+                simkit.reachable("allocates")
+            except MemoryError:
+                failed += 1
+        return failed
+
+    async def main(world: World) -> list[object]:
+        a, b = world.host("a"), world.host("b")
+        world.points.memory_error_at("allocates", nth=3, host="a")
+        seen = [(await host.start(program).wait()).value for host in (a, b)]
+        world.points.memory_errors = (1, 4)
+        seen.append(20 < (await a.start(program).wait()).value < 90)
+        world.calm()
+        return [*seen, (await a.start(program).wait()).value]
+
+    assert simulate(main) == [1, 0, True, 0]
+
+
 def test_anything_can_be_done_at_a_named_point() -> None:
     """An action at a point; when it takes the power, the code there is gone at once."""
     reached: list[int] = []
