@@ -173,6 +173,7 @@ class SimThread:
         except BaseException as error:  # noqa: BLE001  # as trio's own threads do
             self.result = outcome.Error(error)
         finally:
+            self._fn = _nothing  # what it holds is freed now, not while the kernel goes on
             GLOBAL_RUN_CONTEXT.__dict__.clear()
             _local.thread = None
             self._back.release()
@@ -184,6 +185,8 @@ class Threads:
     def __init__(self, kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool]) -> None:
         self.kernel = kernel
         self.loses_turn = loses_turn
+        #: Called when the run is over and every thread is gone.
+        self.afterwards: list[Callable[[], object]] = []
         self._latency_ns = latency_ns
         self._living: dict[SimThread, None] = {}
         self._held: list[SimThread] = []
@@ -223,6 +226,8 @@ class Threads:
             if thread._hand is not None:
                 thread.go_on()
         self._living.clear()
+        while self.afterwards:
+            self.afterwards.pop()()
 
     def _go_on(self, thread: SimThread) -> None:
         if thread.owner is not None and self.kernel.holds(thread.owner):
@@ -255,6 +260,10 @@ class _Answers:
     def get(self) -> Any:
         self._thread.wait()
         return self._answer
+
+
+def _nothing() -> None:
+    """Stands where the function of a thread that has ended was."""
 
 
 def current_thread() -> SimThread | None:

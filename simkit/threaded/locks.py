@@ -51,7 +51,7 @@ class Lock:
         self._waiting: deque[_Wait] = deque()
         self._real = _thread.allocate_lock()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002  # the standard library's
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it; False when it could not be had (in time)."""
         if not blocking and timeout != -1:
             raise ValueError("can't specify a timeout for a non-blocking call")
@@ -124,7 +124,7 @@ class RLock:
         self._count = 0
         self._holder: object = None
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT002  # the standard library's
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take it, perhaps again."""
         me = _me()
         if self._holder == me:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import sys
 import threading
 import traceback
@@ -60,7 +61,7 @@ class Program:
             if isinstance(result, outcome.Error) and not isinstance(result.error, SystemExit):
                 traceback.print_exception(result.error)  # as `_thread` does; `threading` lets nothing out
 
-        caller.begin_another(lambda: context.run(fn), deliver).worker = worker
+        caller.begin_another(functools.partial(context.run, _live, fn, python), deliver).worker = worker
         return worker
 
     def await_end(self, me: SimThread, worker: Worker) -> None:
@@ -74,6 +75,25 @@ class Program:
         """Suspend thread `me` until every thread that counts has ended, also those that others start meanwhile."""
         while awaited := [worker for worker in self.workers if worker.is_awaited]:
             self.await_end(me, awaited[0])
+
+
+def _live(fn: Callable[[], object], python: threading.Thread | None) -> None:
+    if python is None:
+        _as_main_thread()
+    try:
+        fn()
+    finally:  # a thread that gets the same number later is another one
+        threading._active.pop(threading.get_ident(), None)
+
+
+def _as_main_thread() -> None:
+    """Let `threading` know this thread, which it did not start, as it knows the first thread of any program."""
+    named, threading._newname = threading._newname, lambda _template: "MainThread"
+    try:
+        me: Any = threading._DummyThread()
+    finally:
+        threading._newname = named
+    me._daemonic = False  # or whatever it starts would be a daemon too
 
 
 def current_worker() -> Worker | None:

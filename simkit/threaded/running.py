@@ -28,12 +28,13 @@ async def run(main: Callable[..., T], *args: Any) -> T:
     Returns: what `main` returns, or raises what it raises, once every thread that is no daemon has ended. Raises
         SimkitError outside a simulation.
     """
-    if current_world() is None:
+    world = current_world()
+    if world is None:
         raise _outside()
+    stand_ins.install(world)
     program = Program(trio.lowlevel.current_trio_token())
     start = functools.partial(_start, program, functools.partial(main, *args))
-    with stand_ins.installed():
-        result = await trio.to_thread.run_sync(start, limiter=trio.CapacityLimiter(1))
+    result = await trio.to_thread.run_sync(start, limiter=trio.CapacityLimiter(1))
     return cast("T", result.unwrap())
 
 

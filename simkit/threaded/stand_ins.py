@@ -1,21 +1,27 @@
-"""Where the standard library looks for locks and threads, simulated ones while a simulated thread asks for one.
+"""Where the standard library looks for locks and threads: simulated ones while a simulated program asks for them.
 
-Only threads of simulated programs get simulated locks: whoever else makes a lock meanwhile, the kernel above all, gets a real one.
+Whoever else makes a lock meanwhile, the kernel above all, gets a real one.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import itertools
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from simkit.process import ProcessDead
 from simkit.threaded import locks, starting
 from simkit.threaded.program import current_worker
 
-_depth = 0
+if TYPE_CHECKING:
+    from simkit._kernel.threads import Threads
+    from simkit.world import World
+
+_MISSING = object()
 
 
 def _either(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,6 +30,29 @@ def _either(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable
 
     make.__name__ = getattr(real, "__name__", "make")
     return make
+
+
+def _make_hook(make: Callable[[], Callable[[threading.Thread], object]]) -> Callable[[threading.Thread], object]:
+    """Who is told what a thread raises: nobody, when it is the end of the world."""
+    hook = make()
+
+    def tell(thread: threading.Thread) -> None:
+        if not isinstance(sys.exc_info()[1], ProcessDead):
+            hook(thread)
+
+    return tell
+
+
+def _by_number(numbers: Iterator[int]) -> Callable[[threading.Thread], int]:
+    """A hash for threads that is the same in every run: pools keep theirs in a set, and join them in its order."""
+
+    def number(thread: threading.Thread) -> int:
+        found = vars(thread).get("_simkit_number")
+        if found is None:
+            found = vars(thread)["_simkit_number"] = next(numbers)
+        return int(found)
+
+    return number
 
 
 def _names() -> dict[tuple[Any, str], Any]:
@@ -42,30 +71,38 @@ def _names() -> dict[tuple[Any, str], Any]:
         if real is not None:
             table[threading, name] = _either(simulated, real)
     table[threading, "_counter"] = itertools.count(1).__next__
-    table[queue, "SimpleQueue"] = _either(queue._PySimpleQueue, queue.SimpleQueue)  # type: ignore[attr-defined]
+    table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
+    table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))
+    table[queue, "SimpleQueue"] = _either(queue._PySimpleQueue, queue.SimpleQueue)
     return table
 
 
-@contextlib.contextmanager
-def installed() -> Iterator[None]:
-    """Put them in place in this block; blocks of several processes may overlap."""
-    global _depth, _undo  # noqa: PLW0603  # there is one interpreter to patch
-    if _depth == 0:
-        names = _names()
-        _undo = {(module, name): getattr(module, name) for module, name in names}
-        _set(names)
-    _depth += 1
-    try:
-        yield
-    finally:
-        _depth -= 1
-        if _depth == 0:
-            _set(_undo)
+def install(world: World) -> None:
+    """Put them in place until the run is over; also processes that are killed never say when they are done."""
+    global _installed_in  # noqa: PLW0603  # there is one simulation at a time
+    threads: Threads | None = world.kernel.runner.threads
+    assert threads is not None
+    if _installed_in is threads:
+        return
+    names = _names()
+    before = {(module, name): vars(module).get(name, _MISSING) for module, name in names}
+    _installed_in = threads
+    _set(names)
+
+    def undo() -> None:
+        global _installed_in  # noqa: PLW0603
+        _installed_in = None
+        _set(before)
+
+    threads.afterwards.append(undo)
 
 
-_undo: dict[tuple[Any, str], Any] = {}
+_installed_in: Threads | None = None
 
 
 def _set(names: dict[tuple[Any, str], Any]) -> None:
     for (module, name), value in names.items():
-        setattr(module, name, value)
+        if value is _MISSING:
+            delattr(module, name)
+        else:
+            setattr(module, name, value)

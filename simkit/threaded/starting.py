@@ -36,7 +36,7 @@ def sentinel() -> Lock:
     worker = _me()
 
     def release() -> None:
-        threading._shutdown_locks.discard(lock)  # type: ignore[attr-defined]  # the interpreter waits for these at its end
+        threading._shutdown_locks.discard(lock)  # the interpreter waits for these at its end
         if lock.locked():
             lock.release()
 
@@ -77,7 +77,7 @@ class Handle:
 def start_joinable(
     function: Callable[[], object],
     handle: Handle | None = None,
-    daemon: bool = True,  # noqa: FBT002  # the standard library's
+    daemon: bool = True,  # noqa: ARG001  # the standard library's
 ) -> Handle:
     """Stand in for `_thread.start_joinable_thread` (3.13)."""
     handle = Handle() if handle is None else handle

@@ -1,0 +1,299 @@
+"""Programs of threads run unchanged in a simulation: locks, queues, pools, timers; explored, killed, repeatable."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import queue
+import threading
+import time
+from typing import Any
+
+import pytest
+import trio
+
+import simkit
+from simkit import RandomWalk, Tape, World, threaded
+from simkit.errors import SimkitError
+
+
+def simulate(main: Any, seed: int = 0, **options: Any) -> Any:
+    tape = Tape.from_seed(seed)
+    return simkit.run(main, tape=tape, strategy=RandomWalk(tape.stream("schedule")), **options)
+
+
+def in_process(program: Any, *args: Any, seed: int = 0, **options: Any) -> Any:
+    async def main(world: World) -> Any:
+        status = await world.host("desk").start(threaded.run, program, *args).wait()
+        if status.error is not None:
+            raise status.error
+        return status.value
+
+    return simulate(main, seed, **options)
+
+
+def pipeline() -> Any:
+    """A producer thread, a queue, a pool, a timer: most of what such programs are made of."""
+    work: queue.Queue[int | None] = queue.Queue(maxsize=2)
+
+    def produce() -> None:
+        for number in range(5):
+            time.sleep(1)
+            work.put(number)
+        work.put(None)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    numbers = list(iter(work.get, None))
+    producer.join()
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        squares = list(pool.map(lambda number: number * number, numbers))
+    rung = threading.Event()
+    threading.Timer(60, rung.set).start()
+    assert rung.wait(timeout=120)
+    return squares, producer.name
+
+
+def test_a_pipeline_runs_in_virtual_time() -> None:
+    """It takes a minute and five seconds, none of them real; equal seeds give equal traces, on both kernels."""
+    for seed in range(5):
+        outcome = in_process(pipeline, seed=seed)
+        assert outcome.unwrap() == ([0, 1, 4, 9, 16], "Thread-1 (produce)")
+        assert 65 * 10**9 <= outcome.now_ns < 66 * 10**9
+        assert in_process(pipeline, seed=seed).digest == outcome.digest
+        assert in_process(pipeline, seed=seed, kernel="fallback").digest == outcome.digest
+
+
+def lost_update() -> int:
+    value = 0
+    lock = threading.Lock()
+
+    def add() -> None:
+        nonlocal value
+        with lock:
+            seen = value
+        with lock:
+            value = seen + 1
+
+    threads = [threading.Thread(target=add) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return value
+
+
+def test_who_takes_a_lock_may_lose_its_turn() -> None:
+    """A check and an update under two acquisitions: some seeds lose the update, some do not."""
+    assert {in_process(lost_update, seed=seed).unwrap() for seed in range(40)} == {1, 2}
+
+
+def crossed_locks() -> None:
+    first, second = threading.Lock(), threading.Lock()
+
+    def one() -> None:
+        with first, second:
+            pass
+
+    def other() -> None:
+        with second, first:
+            pass
+
+    threads = [threading.Thread(target=target) for target in (one, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_locks_taken_crosswise_are_a_deadlock() -> None:
+    """Found, and told as one: nothing can go on any more."""
+    errors = [type(in_process(crossed_locks, seed=seed).error).__name__ for seed in range(40)]
+    assert set(errors) == {"DeadlockError", "NoneType"}
+
+
+def test_locks_behave_as_those_of_threading() -> None:
+    """Timeouts, non-blocking calls, re-entry, misuse."""
+
+    def program() -> list[Any]:
+        lock, again = threading.Lock(), threading.RLock()
+        seen: list[Any] = [lock.acquire(), lock.acquire(blocking=False)]
+        began = time.monotonic()
+        seen += [lock.acquire(timeout=5), round(time.monotonic() - began)]
+        lock.release()
+        for misuse in (lock.release, again.release):
+            with pytest.raises(RuntimeError):
+                misuse()
+        with again, again:
+            taken: list[bool] = []
+            thread = threading.Thread(target=lambda: taken.append(again.acquire(timeout=1)))
+            thread.start()
+            thread.join()
+            seen += taken
+        with pytest.raises(ValueError, match="non-blocking"):
+            lock.acquire(False, 1)
+        return seen
+
+    assert in_process(program).unwrap() == [True, False, False, 5, False]
+
+
+def test_a_semaphore_a_barrier_and_a_condition() -> None:
+    """All that is built on locks works on ours."""
+
+    def program() -> tuple[int, list[int]]:
+        slots, most, inside = threading.Semaphore(2), 0, 0
+        barrier = threading.Barrier(4)
+        order: list[int] = []
+        condition = threading.Condition()
+
+        def work(number: int) -> None:
+            nonlocal most, inside
+            barrier.wait()
+            with slots:
+                inside += 1
+                most = max(most, inside)
+                time.sleep(1)
+                inside -= 1
+            with condition:
+                condition.wait_for(lambda: len(order) == number)
+                order.append(number)
+                condition.notify_all()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return most, order
+
+    for seed in range(5):
+        assert in_process(program, seed=seed).unwrap() == (2, [0, 1, 2, 3])
+
+
+def test_threads_that_are_no_daemons_are_waited_for() -> None:
+    """As at the end of a real program; daemons are not."""
+    log: list[str] = []
+
+    def program() -> str:
+        def later(seconds: int, word: str) -> None:
+            time.sleep(seconds)
+            log.append(word)
+
+        threading.Thread(target=later, args=(5, "thread")).start()
+        threading.Thread(target=later, args=(50, "daemon"), daemon=True).start()
+        return "done"
+
+    outcome = in_process(program)
+    assert outcome.unwrap() == "done"
+    assert log == ["thread"]
+    assert outcome.now_ns < 6 * 10**9
+
+
+def test_what_a_thread_raises_is_told_and_ends_only_the_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """By threading's own hook."""
+
+    def program() -> str:
+        def broken() -> None:
+            raise LookupError("broken")
+
+        thread = threading.Thread(target=broken)
+        thread.start()
+        thread.join()
+        return "alive"
+
+    with ThreadingsOwnHook():
+        assert in_process(program).unwrap() == "alive"
+    assert "LookupError: broken" in capsys.readouterr().err
+
+
+class ThreadingsOwnHook:
+    """pytest turns errors in threads into warnings of its own; here threading's hook is what counts."""
+
+    def __enter__(self) -> None:
+        self._hook, threading.excepthook = threading.excepthook, threading.__excepthook__
+
+    def __exit__(self, *_: object) -> None:
+        threading.excepthook = self._hook
+
+
+def test_a_killed_process_stops_its_threads() -> None:
+    """None of them goes on while the world lasts."""
+    log: list[float] = []
+
+    def program() -> None:
+        def tick() -> None:
+            while True:
+                time.sleep(1)
+                log.append(time.monotonic())
+
+        threading.Thread(target=tick).start()
+        tick()
+
+    async def main(world: World) -> int:
+        process = world.host("desk").start(threaded.run, program)
+        await trio.sleep(10.5)
+        process.kill()
+        before = len(log)
+        await trio.sleep(100)
+        return len(log) - before
+
+    assert simulate(main).unwrap() == 0
+    assert len(log) == 20
+
+
+def test_thread_locals_and_names_start_anew_in_each_run() -> None:
+    """What one run leaves in a `threading.local`, the next does not find; names count from one."""
+    local = threading.local()
+
+    def program() -> tuple[str, list[str]]:
+        found: list[str] = []
+
+        def look() -> None:
+            found.append(getattr(local, "mark", "clean"))
+            local.mark = "dirty"
+
+        threads = [threading.Thread(target=look) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return threads[-1].name, found
+
+    for _ in range(2):
+        assert in_process(program).unwrap() == ("Thread-3 (look)", ["clean"] * 3)
+
+
+def test_outside_a_simulation_everything_is_real() -> None:
+    """Locks made before, during and after a simulation are ordinary ones for real threads."""
+    kept: list[Any] = []
+
+    def program() -> None:
+        kept.append(threading.Lock())
+        with kept[0]:
+            pass
+
+    in_process(program).unwrap()
+    assert type(threading.Lock()) is type(threading._allocate_lock())  # type: ignore[attr-defined]
+    done: list[bool] = []
+
+    def real() -> None:
+        with kept[0]:
+            done.append(True)
+
+    thread = threading.Thread(target=real)
+    thread.start()
+    thread.join(10)
+    assert done == [True]
+    with pytest.raises(SimkitError, match="threaded-outside"):
+        trio.run(threaded.run, pipeline)
+
+
+def test_trio_functions_can_be_called() -> None:
+    """What the world offers in trio, a thread can wait for."""
+
+    def program() -> str:
+        threaded.in_trio(trio.sleep, 3)
+        return "slept"
+
+    outcome = in_process(program)
+    assert outcome.unwrap() == "slept"
+    assert 3 * 10**9 <= outcome.now_ns < 4 * 10**9
