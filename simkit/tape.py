@@ -29,6 +29,8 @@ OPEN = "!"
 #: Of a fault that happens or does not.
 _ONE = (1,)
 _RANGE = 1 << 64
+#: Small numbers as they are hashed.
+_DIGITS = tuple(b"%d" % number for number in range(1024))
 #: By a name of its own, as the guard puts something slower in place of `random.Random`.
 _Random = random.Random
 
@@ -103,7 +105,7 @@ class Stream:
         if begin is None:
             begin = self._choices[site_key] = self._beginning(b"choice", site_key).copy
         digest = begin()
-        digest.update(b"%d" % occurrence)
+        digest.update(_DIGITS[occurrence] if occurrence < 1024 else b"%d" % occurrence)
         drawn = int.from_bytes(digest.digest(), "big")
         value = drawn % n if weights is None else bisect_right(_bounds(weights), drawn)
         if value:

@@ -19,7 +19,7 @@ from simkit._kernel.kernel import Kernel
 from simkit._kernel.runner import counter_of
 from simkit._kernel.sleeper import NAP
 from simkit._kernel.tasks import SimTask
-from simkit._kernel.timers import BoundMetError
+from simkit._kernel.timers import BoundMetError, Timer
 
 
 def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -148,9 +148,17 @@ def _idle(kernel: Kernel) -> None:
     """Nothing is runnable, and nothing is due: let time pass, and fire what is due then."""
     if kernel.runner.waiting_for_idle:
         kernel.wake_idle_waiters()
-    else:
-        kernel.advance()
-        kernel.timers.fire_due()
+        return
+    timers = kernel.timers
+    if timers.heap:
+        when_ns, _, target, _ = timers.heap[0]
+        if type(target) is Timer and target.live is not None and timers.now_ns < when_ns <= kernel.time_ns_max:
+            timers.now_ns = when_ns  # most often a message
+            kernel.record(-when_ns)
+            timers.fire_due()
+            return
+    kernel.advance()
+    timers.fire_due()
 
 
 def _unusual(runner: Any, task: SimTask, trap: Any) -> None:

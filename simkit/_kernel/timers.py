@@ -46,14 +46,14 @@ def due_ns(deadline: float) -> int:
 class Timer:
     """A callback that is due at `when_ns`; it runs between two steps, in no task, and must not block."""
 
-    __slots__ = ("_args", "_timers", "live", "when_ns")
+    __slots__ = ("_timers", "args", "live", "when_ns")
 
     def __init__(self, timers: Timers, when_ns: int, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._timers = timers
         self.when_ns = when_ns
         #: The function; None once it has run or been cancelled.
         self.live: Callable[..., object] | None = fn
-        self._args = args
+        self.args = args
 
     @property
     def pending(self) -> bool:
@@ -64,15 +64,15 @@ class Timer:
         """Make sure that it never runs (again); harmless at any time."""
         if self.live is not None:
             self.live = None
-            self._args = ()
+            self.args = ()
             self._timers.grow_stale()
 
     def fire(self) -> None:
         """Run it, unless cancelled."""
-        fn, args = self.live, self._args
+        fn, args = self.live, self.args
         if fn is not None:
             self.live = None
-            self._args = ()
+            self.args = ()
             fn(*args)
 
 
@@ -172,6 +172,10 @@ class Timers:
             elif kind is Sleeper:
                 task, target.live = target.live, None
                 task._runner.reschedule(task)
+            elif kind is Timer:
+                fn, args = target.live, target.args
+                target.live, target.args = None, ()
+                fn(*args)
             else:
                 target.fire()
             fired = True
