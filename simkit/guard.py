@@ -1,8 +1,9 @@
 """The guard: inside a simulation, what is not deterministic is virtual, and what cannot be virtual is refused.
 
-Virtual: `time`, `datetime.now`, unseeded `random`, `uuid`, `secrets`, `os.urandom`, `os.getpid`; in a process `open`, `os`
-and `pathlib`, on its host's disk; in a thread of `trio.to_thread` also `time.sleep`. Refused, with an error that names file
-and line and the simulated way: sockets, files on the outside, subprocesses, threads, signals, `time.sleep` in a task.
+Virtual: `time`, `datetime.now`, unseeded `random`, `uuid`, `secrets`, `os.urandom`, `os.getpid`; in a process `open`, `os`,
+`pathlib` and `tempfile`, on its host's disk; in a thread of `trio.to_thread` also `time.sleep`. Refused, with an error that
+names file and line and the simulated way: sockets that wait, files on the outside, subprocesses, threads, signals,
+`time.sleep` in a task.
 Imports work. Only the simulation's own threads are guarded. Not seen: `hash()` of strings, order by `id()`, C extensions
 that ask the system themselves; running twice and comparing digests finds these.
 """
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from simkit._guard import dice, state, virtual, zones
+from simkit._guard import dice, state, temporary, virtual, zones
 from simkit._guard.refuse import RefusedError, install_hook
 from simkit.process import current_process
 
@@ -138,7 +139,7 @@ class Guard:
 
     def begin(self) -> Callable[[], None]:
         """Guard from now on; returns how to stop."""
-        zone = zones.enter()
+        zone, kept = zones.enter(), temporary.enter()
         random_back = dice.seed(self._active.noise.getrandbits(64))
         _places.take()
         before = state.switch(self._active)
@@ -147,6 +148,7 @@ class Guard:
             state.switch(before)
             _places.leave()
             random_back()
+            temporary.leave(kept)
             zones.leave(zone)
 
         return end

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from simkit._guard import refuse
-from simkit._guard.raw import Open, SimulatedFile, register
+from simkit._guard.raw import Borrowed, Open, SimulatedFile, register
 from simkit._guard.state import Active, here, off
 from simkit._kernel.owner import OWNER
 
@@ -54,6 +54,9 @@ class _Entry:
         return not self.is_dir()
 
     def is_symlink(self) -> bool:
+        return False
+
+    def is_junction(self) -> bool:
         return False
 
 
@@ -101,7 +104,7 @@ _FLAGS = {
 def _open(  # the signature of `open`
     guard: Active,
     process: Process,
-    path: str,
+    path: str | int,
     mode: str = "r",
     buffering: int = -1,
     encoding: str | None = None,
@@ -112,14 +115,21 @@ def _open(  # the signature of `open`
 ) -> Any:
     kinds = [letter for letter in mode if letter in _FLAGS]
     binary = "b" in mode
-    if len(kinds) != 1 or set(mode) - set("rwaxbt+") or (binary and "t" in mode) or opener is not None or not closefd:
-        raise ValueError(f"invalid mode for a simulated file: {mode!r}, opener {opener!r}")
+    if len(kinds) != 1 or set(mode) - set("rwaxbt+") or (binary and "t" in mode):
+        raise ValueError(f"invalid mode for a simulated file: {mode!r}")
+    if not closefd and not isinstance(path, int):
+        raise ValueError("closefd=False is for descriptors, not for names")
     if (binary and encoding is not None) or (buffering == 0 and not binary):
         raise ValueError("binary mode takes no encoding, and text cannot be unbuffered")
     flags = _FLAGS[kinds[0]]
     if "+" in mode:
         flags = flags & ~os.O_ACCMODE | os.O_RDWR
-    raw = _open_raw(guard, process, path, flags)
+    if isinstance(path, int):
+        raw = _of_descriptor(guard, path, closes=closefd)
+    elif opener is None:
+        raw = _open_raw(guard, process, path, flags)
+    else:
+        raw = _of_descriptor(guard, opener(path, flags), closes=True)
     if "a" in mode:
         raw.seek(0, os.SEEK_END)
     if buffering == 0:
@@ -131,6 +141,15 @@ def _open(  # the signature of `open`
     text = io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
     text.mode = mode  # type: ignore[misc]  # as `open` does
     return text
+
+
+def _of_descriptor(guard: Active, fd: int, *, closes: bool) -> SimulatedFile:
+    """The file of an open descriptor; closing it closes the descriptor, or not."""
+    entry = guard.files.get(fd)
+    if entry is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    file = _file(entry)
+    return file if closes else Borrowed(file)
 
 
 def _os_open(guard: Active, process: Process, path: str, flags: int, _mode: int = 0o777) -> int:
@@ -314,10 +333,12 @@ def _only_looks(simulated: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _descriptor(real: Any, simulated: Any, guard: Active, fd: int, args: Any, kwargs: Any) -> Any:
-    """`os.stat` and the like of an open descriptor."""
+    """`open`, `os.stat` and the like of an open descriptor."""
     process = _asking(guard)
     if process is not None and simulated is _stat:
         return _fstat(guard, process, guard.files[fd])
+    if process is not None and simulated is _open:
+        return _open(guard, process, fd, *args, **kwargs)
     return real(fd, *args, **kwargs)
 
 
@@ -340,6 +361,11 @@ def _getcwd(real: Callable[[], str]) -> Callable[[], str]:
         return real() if _asking(here()) is None else "/"
 
     return stand_in
+
+
+def stand_in_for(name: str) -> Callable[..., Any]:
+    """The stand-in of `os.name`, for a place that keeps the function under no name of a module."""
+    return _by_path(getattr(os, name), _BY_PATH[name])
 
 
 def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:

@@ -101,6 +101,45 @@ class SimulatedFile(io.RawIOBase):
         super().close()
 
 
+class Borrowed(SimulatedFile):
+    """A file whose descriptor somebody else closes; both are at one place in it."""
+
+    def __init__(self, lender: SimulatedFile) -> None:
+        io.RawIOBase.__init__(self)
+        self._lender = lender
+        self.name, self.mode = lender.name, lender.mode
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lender, name)
+
+    def fileno(self) -> int:
+        return self._lender.fileno()
+
+    def readable(self) -> bool:
+        return self._lender.readable()
+
+    def writable(self) -> bool:
+        return self._lender.writable()
+
+    def readinto(self, buffer: Any) -> int:
+        return self._lender.readinto(buffer)
+
+    def write(self, data: Any) -> int:
+        return self._lender.write(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._lender.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._lender.tell()
+
+    def truncate(self, size: int | None = None) -> int:
+        return self._lender.truncate(size)
+
+    def close(self) -> None:
+        io.RawIOBase.close(self)
+
+
 def register(guard: Active, entry: Open) -> int:
     fd = _FIRST_FD
     while fd in guard.files:

@@ -166,11 +166,19 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
         return True  # a descriptor that is open already
     if event == "open" and str(args[0]).startswith(_ZONES) and args[1] in {"r", "rb"}:
         return True  # zoneinfo, which is of C, and reads a zone where it is first asked for
+    if event.startswith("tempfile."):
+        return _in_a_process()  # there what it does next has a stand-in
     if event == "sqlite3.connect":
         return bool(args[0] == ":memory:")
     if event == "socket.getaddrinfo":
         return _asks_for_numbers(inspect.currentframe())
     return event in _READING_EVENTS and _reads_the_program(inspect.currentframe())
+
+
+def _in_a_process() -> bool:
+    from simkit.process import current_process
+
+    return current_process() is not None
 
 
 def _asks_for_numbers(frame: types.FrameType | None) -> bool:

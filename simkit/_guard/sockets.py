@@ -118,7 +118,14 @@ _FLAGS = getattr(stdlib_socket, "SOCK_NONBLOCK", 0) | getattr(stdlib_socket, "SO
 def _from_stdlib_socket(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(real)
     def stand_in(sock: Any) -> Any:
-        return sock.simulated if type(sock) is PlainSocket else real(sock)
+        if type(sock) is PlainSocket:
+            return sock.simulated
+        kept = stdlib_socket.socket
+        stdlib_socket.socket = _real  # type: ignore[misc]  # trio takes no sockets of another class than this
+        try:
+            return real(sock)
+        finally:
+            stdlib_socket.socket = kept  # type: ignore[misc]
 
     return stand_in
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import trio
 
-from simkit._guard import files, refuse, sockets
+from simkit._guard import files, refuse, sockets, temporary
 from simkit._guard.state import Active, here
 
 _NS = 1_000_000_000
@@ -272,6 +272,7 @@ def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
             yield module, name, real, _stand_in_for(real, simulated)
     yield from files.table()
     yield from sockets.table()
+    yield from temporary.table()
     yield datetime_module, "datetime", _real_datetime, SimulatedDatetime
     yield datetime_module, "date", _real_date, SimulatedDate
     yield random, "Random", random.Random, SimulatedRandom
