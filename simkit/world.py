@@ -52,6 +52,9 @@ _GARBAGE_MAX = 100_000
 #: How long it takes until a thread goes on, and how often.
 _SWITCH_NS = (50_000, 200_000, 1_000_000, 10_000_000)
 _SWITCHES = (8, 4, 2, 1)
+#: How long a thread that loses its turn is away, and how often: long enough for others to do all that they are about to do.
+_AWAY_NS = (0, 50_000, 1_000_000, 10_000_000, 100_000_000)
+_AWAYS = (8, 2, 2, 2, 2)
 
 
 @attrs.frozen
@@ -380,7 +383,7 @@ class _Surroundings:
             undo.append(points.begin(world))
             if self._guard is not None:
                 undo.append(self._guard.begin())
-            drawn = functools.partial(_switch_ns, world.tape), functools.partial(_loses_turn, world.tape)
+            drawn = functools.partial(_switch_ns, world.tape), functools.partial(_away_ns, world.tape)
             undo.append(threads.begin(world.kernel, *drawn).give_up)
             if world.tape.open:
                 world.network  # noqa: B018  # an explorer looks for its sites
@@ -413,9 +416,9 @@ def _switch_ns(tape: Tape) -> int:
     return _SWITCH_NS[tape.stream("threads").choose("switch", 4, _SWITCHES)]
 
 
-def _loses_turn(tape: Tape) -> bool:
-    """Whether a thread that takes a lock lets others go first."""
-    return tape.stream("threads").choose("loses turn", 2) == 1
+def _away_ns(tape: Tape) -> int:
+    """How long a thread that takes a lock lets others go first; mostly not at all."""
+    return _AWAY_NS[tape.stream("threads").choose("loses turn", 5, _AWAYS)]
 
 
 async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:

@@ -139,9 +139,9 @@ class SimThread:
         """Call `fn(*args)` at `when_ns`, in no thread of the program."""
         return self._threads.kernel.timers.call_at(when_ns, fn, args)
 
-    def loses_turn(self) -> bool:
-        """Whether others go first where this one gives way; drawn from the tape."""
-        return self._threads.loses_turn()
+    def away_ns(self) -> int:
+        """For how long others go first where this one gives way, 0 for not at all; drawn from the tape."""
+        return self._threads.away_ns()
 
     def begin_another(self, fn: Callable[[], object], deliver: Callable[[Any], object]) -> SimThread:
         """Start a thread of the same process, a real one of its own; it goes on when its turn comes."""
@@ -182,9 +182,9 @@ class SimThread:
 class Threads:
     """The simulated threads of one run."""
 
-    def __init__(self, kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool]) -> None:
+    def __init__(self, kernel: Kernel, latency_ns: Callable[[], int], away_ns: Callable[[], int]) -> None:
         self.kernel = kernel
-        self.loses_turn = loses_turn
+        self.away_ns = away_ns
         #: Called when the run is over and every thread is gone.
         self.afterwards: list[Callable[[], object]] = []
         self._latency_ns = latency_ns
@@ -279,20 +279,20 @@ def sleep(thread: SimThread, seconds: float) -> None:
     thread.wait()
 
 
-def begin(kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool] = lambda: False) -> Threads:
+def begin(kernel: Kernel, latency_ns: Callable[[], int], away_ns: Callable[[], int] = lambda: 0) -> Threads:
     """Put simulated threads under `trio.to_thread` for the run of `kernel`, until `Threads.give_up`."""
     _stand_in()
-    threads = kernel.runner.threads = Threads(kernel, latency_ns, loses_turn)
+    threads = kernel.runner.threads = Threads(kernel, latency_ns, away_ns)
     kernel.resumings.append(threads.resumed)
     return threads
 
 
 @contextlib.contextmanager
 def installed(
-    kernel: Kernel, latency_ns: Callable[[], int], loses_turn: Callable[[], bool] = lambda: False
+    kernel: Kernel, latency_ns: Callable[[], int], away_ns: Callable[[], int] = lambda: 0
 ) -> Iterator[Threads]:
     """As `begin`, in this block."""
-    threads = begin(kernel, latency_ns, loses_turn)
+    threads = begin(kernel, latency_ns, away_ns)
     try:
         yield threads
     finally:

@@ -21,8 +21,9 @@ _FOREVER_S = 1e9
 
 def give_way(thread: SimThread) -> None:
     """Perhaps let others go first."""
-    if thread.loses_turn():
-        thread.later()
+    away_ns = thread.away_ns()
+    if away_ns:
+        thread.later(away_ns)
         thread.wait()
 
 
