@@ -82,6 +82,7 @@ class Small:
     unshrunk: Case
     told: str  # how small, in how many runs
     decides: str  # what it fails with and not without; empty where nothing was found out
+    drawn: Mapping[str, str] = attrs.field(factory=dict, repr=False)  # space-time tables, by file name
 
 
 @attrs.frozen
@@ -316,7 +317,9 @@ class Docket:
         if case_id is None:
             return _Kept(small, None, "")
         unshrunk = json.dumps(small.unshrunk.to_json(), indent=1, ensure_ascii=False) + "\n"
-        files = {**evidence.files(judged.history, judged.logs), "unshrunk.json": unshrunk.encode()}
+        beside = {"unshrunk.json": unshrunk, **small.drawn}
+        files = evidence.files(judged.history, judged.logs)
+        files |= {name: text.encode() for name, text in beside.items()}
         return _Kept(small, case_id, self._store.keep_run(judged.scenario, files, case_id, self._emit))
 
     def _tell_small(self, kept: _Kept, id_: str, anomaly: str) -> None:

@@ -21,7 +21,7 @@ from simkit.errors import SimkitError
 from simkit.explanation import Explanation, explain
 from simkit.shrinking import Attempt, Budget, Departures, Plan, Progress, Retrial, Shrunk, shrink
 from simkit.shrinking.search import OverBudget
-from simkit.world import run
+from simkit.spacetime import Known, Watch, as_html, as_text, table
 
 if TYPE_CHECKING:
     from conformance.driver import Observation
@@ -64,13 +64,18 @@ def shrink_failure(
         try:
             found = shrink(trial, departures, case.schedule, fingerprint=kind, budget=budget, progress=progress)
             why = explain(trial, found.best, runs_max=bounds.runs)
-            simulated = trial.again(found.best)
+            again = trial.again(found.best)
         except (SimkitError, OverBudget):  # told by the run as it was found
             return None
-        if simulated is None:
+        if again is None:
             return None
+        simulated, known = again
         small = judge_simulated(target, judged.seed or 0, simulated, mutant)
-    return Small(_with_case(small, case, kind), case, _told(found), sentence(why))
+    told, decides = _told(found), sentence(why)
+    drawing = table(simulated.outcome.trace, known, why, failure=kind)
+    title = f"{kind}: {simulated.scenario.name}"
+    drawn = {"spacetime.txt": as_text(drawing) + "\n", "spacetime.html": as_html(drawing, title)}
+    return Small(_with_case(small, case, kind, told, decides), case, told, decides, drawn)
 
 
 class _Trial:
@@ -102,8 +107,10 @@ class _Trial:
         """Where tasks stood, for an explanation."""
         return self._retrial.places(attempt, steps)
 
-    def again(self, attempt: Attempt) -> Simulated | None:
-        """The run of an attempt, made by its scenario, choices and schedule alone, as a replay makes it; None if it differs."""
+    def again(self, attempt: Attempt) -> tuple[Simulated, Known] | None:
+        """The run of an attempt, made by its scenario, choices and schedule alone, as a replay makes it, and watched for a
+        drawing of it; None if it differs.
+        """
         _, outcome = self._retrial.run(attempt.departures, attempt.plan)
         scenario = self._scenario
         assert scenario is not None
@@ -114,10 +121,11 @@ class _Trial:
             digest=outcome.digest,
         )
         main = program(self._target, scenario, swarm=self._swarm)
-        replayed = run(main, tape=case.tape(), strategy=case.strategy())
+        watch = Watch()
+        replayed = watch.run(main, tape=case.tape(), strategy=case.strategy())
         if replayed.digest != outcome.digest or replayed.value is None:
             return None
-        return Simulated(scenario, replayed.value, replayed, self._swarm)
+        return Simulated(scenario, replayed.value, replayed, self._swarm), watch.known
 
     def _reduced(self, world: World) -> Scenario:
         self._scenario = reduced(self.whole, world)
@@ -131,12 +139,12 @@ class _Trial:
         return self._kind if self._kind in kinds else next(iter(kinds), None)
 
 
-def _with_case(small: Judged, unshrunk: Case, kind: str) -> Judged:
-    """The judged run with a case that expects what was kept, and knows what it was made of."""
+def _with_case(small: Judged, unshrunk: Case, kind: str, told: str, decides: str) -> Judged:
+    """The judged run with a case that expects what was kept, and knows what it was made of and what decides."""
     assert small.case is not None
     obligation, _, anomaly = kind.partition(" ")
     expect = {**(small.case.expect or {}), "obligation": obligation, "anomaly": anomaly}
-    options = {**small.case.options, "unshrunk": unshrunk.id}
+    options = {**small.case.options, "unshrunk": unshrunk.id, "shrunk": told, "decides": decides}
     return attrs.evolve(small, case=attrs.evolve(small.case, expect=expect, options=options))
 
 

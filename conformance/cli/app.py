@@ -272,15 +272,19 @@ def list_(
 
 @app.command(name="explain")
 def explain_(
-    name: Annotated[str | None, Parameter(name="ID", help="Obligation, profile, mutant, error or exit code.")] = None,
+    name: Annotated[
+        str | None, Parameter(name="ID", help="Obligation, profile, mutant, error or exit code, case.")
+    ] = None,
     /,
     *,
     common: Common = _PLAIN,
 ) -> int:
-    """Explain an obligation (DUR-3), a profile, a mutant, an error or exit code; without one, list what can be explained."""
+    """Explain an obligation (DUR-3), a profile, a mutant, an error or exit code, or a saved case: what was found out of it,
+    and its space-time table. Without one, list what can be explained.
+    """
 
     def body(session: Session) -> Done:
-        for event in explain.explain(name) if name else explain.known():
+        for event in explain.explain(name, session.store) if name else explain.known():
             session.emit(event)
         return ExitCode.PASSED, ""
 

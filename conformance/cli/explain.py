@@ -1,4 +1,4 @@
-"""`explain`: an obligation, a profile, a mutant, an error code or an exit code, in words, as `Explained` events."""
+"""`explain`: an obligation, a profile, a mutant, an error code, an exit code or a case, in words, as `Explained` events."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from conformance.mutants import Mutant
+    from conformance.store import Store
     from scenarios.obligations import Obligation
+    from simkit.case import Case
 
 _LEVELS = {"MUST": "decides certification", "SHOULD": "is reported, and decides nothing"}
 _KINDS = {
@@ -23,8 +26,9 @@ _KINDS = {
 }
 
 
-def explain(wanted: str) -> Iterator[e.Explained]:
-    """What `wanted` means. Raises SimkitError naming the nearest known id.
+def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
+    """What `wanted` means, or what is known of the case of `store` that is called so. Raises SimkitError naming the nearest
+    known id.
 
     Mutants come last: their registry may load the runtime they break, and nothing else should wait for that.
     """
@@ -39,11 +43,13 @@ def explain(wanted: str) -> Iterator[e.Explained]:
         yield _exit(ExitCode(int(wanted)))
     elif wanted in (mutants := listing.mutant_registry()):
         yield _mutant(wanted, mutants[wanted])
+    elif store is not None and (path := _case_file(store, wanted)) is not None:
+        yield _case(path, store.load_case(str(path)))
     else:
         profiles = dict.fromkeys(one.profile for one in obligations.values())
         known = [*(one.id for one in obligations.values()), *profiles, *codes.CODES, *mutants]
         hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = "an obligation, a profile, a mutant, an error code or an exit code"
+        expected = "an obligation, a profile, a mutant, an error code, an exit code or a case"
         raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
 
 
@@ -114,3 +120,45 @@ def _code(code: str) -> e.Explained:
 def _exit(number: ExitCode) -> e.Explained:
     order = f"With several at once the first of {', '.join(str(int(one)) for one in ORDER[:-1])} is the exit code."
     return e.Explained("exit code", str(int(number)), codes.EXITS[number], {"precedence": order})
+
+
+def _case_file(store: Store, wanted: str) -> Path | None:
+    try:
+        return store.find_case(wanted)
+    except SimkitError:
+        return None
+
+
+def _case(path: Path, case: Case) -> e.Explained:
+    """What was found out when it was saved; nothing is run for it."""
+    expect = case.expect or {}
+    shows = ", ".join(map(str, expect.get("all", ()))) or "nothing that it should not"
+    mutant = case.target.get("mutant")
+    sections = {
+        "shows": shows,
+        "target": f"{case.target.get('target', '?')}{f' with mutant {mutant}' if mutant else ''}, in the {case.world} world",
+        "run": f"{case.scenario.get('name', '?')}: {', '.join(_struck(case)) or 'no interruption'}",
+        "decides": str(case.options.get("decides", "")),
+        "shrunk": str(case.options.get("shrunk", "")),
+        "space-time table": _table_beside(path),
+        "again": invocation.line("replay", case.id),
+    }
+    title = f"{expect.get('obligation', '')} {expect.get('anomaly', '')}".strip() or "a run that passed"
+    return e.Explained("case", case.id, title, {name: text for name, text in sections.items() if text})
+
+
+def _struck(case: Case) -> list[str]:
+    """The interruptions of its scenario; what cannot be read is left out, a replay tells."""
+    from scenarios.interruption import Interruption
+
+    try:
+        return [Interruption.from_json(one).label for one in case.scenario.get("interruptions", ())]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+
+
+def _table_beside(path: Path) -> str:
+    try:
+        return (path.with_suffix(".run") / "spacetime.txt").read_text(encoding="utf-8").rstrip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance import campaign, targets
+from conformance import campaign, cli, targets
 from conformance import events as e
 from conformance.campaign.docket import Judged, Small
 from conformance.campaign.judging import judge_simulated
@@ -55,7 +55,12 @@ def test_the_small_case_keeps_the_failure_and_knows_its_origin(small: Small) -> 
     assert case is not None
     assert case.expect is not None
     assert (case.expect["obligation"], case.expect["anomaly"]) == tuple(KIND.split())
-    assert case.options == {"swarm": True, "unshrunk": small.unshrunk.id}
+    assert case.options == {
+        "swarm": True,
+        "unshrunk": small.unshrunk.id,
+        "shrunk": small.told,
+        "decides": small.decides,
+    }
     assert (case.seed, case.target["mutant"]) == (SEED, MUTANT)
     assert len(case.schedule) < len(small.unshrunk.schedule)
 
@@ -118,12 +123,33 @@ def test_a_campaign_shows_and_keeps_the_small_run(tmp_path: Path, small: Small) 
     assert shown.replay_case.endswith(f"replay {shown.case_id}")
     assert shown.replay_seed.endswith(f"run -t reference --mutant {MUTANT} --seeds {SEED}")
     assert [path.stem for path in store.cases.glob("*.json")] == [shown.case_id]
+    assert (Path(shown.kept) / "spacetime.txt").read_text().rstrip().endswith(KIND)
+    assert "<svg" in (Path(shown.kept) / "spacetime.html").read_text()
     unshrunk = Case.from_json(json.loads((Path(shown.kept) / "unshrunk.json").read_text()))
     assert unshrunk == small.unshrunk
     for case in (store.load_case(str(shown.case_id)), unshrunk):
         answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=lambda: False)
         assert (answer.answer, answer.digest) == ("reproduced", case.digest)
     assert any(isinstance(one, e.Progress) and "to shrink DUR-1 amnesia of seed 17" in one.note for one in told)
+
+
+def test_a_case_is_explained_by_what_was_found_out(tmp_path: Path, capsys: Any) -> None:
+    """`simkit explain CASE`: what it shows, what decides, and the table of the run; by an id or its beginning."""
+    store = Store(tmp_path)
+    run(store, SEED)
+    (path,) = store.cases.glob("*.json")
+    assert cli.main(["explain", path.stem[:6], "--store", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        f"{path.stem} · {KIND}",
+        "it fails only with power@ack:start",
+        "connects to engine",
+        f"replay {path.stem}",
+    ):
+        assert words in out
+    path.write_text(path.read_text()[:200])
+    assert cli.main(["explain", path.stem, "--store", str(tmp_path)]) == 2
+    assert "error[case-malformed]" in capsys.readouterr().err
 
 
 def test_only_the_first_of_a_kind_is_made_small(tmp_path: Path) -> None:
