@@ -36,11 +36,15 @@ class Evidence:
     def _lines(self) -> Iterator[str]:
         yield f"  {self.misplaced}{_when(self.misplaced)}"
         which = "has" if self.exact else "or a later one has"
-        yield f"{which} no place, after {len(self.order)} of {self.operations} operations in order, the last of them:"
+        if self.order:
+            yield f"{which} no place, after {len(self.order)} of {self.operations} operations in order, the last of them:"
+        else:
+            yield f"{which} no place, before any other of {self.operations} operations"
         if len(self.order) > _TOLD_MAX:
             yield "  …"
         yield from (f"  {one}{_when(one)}" for one in self.order[-_TOLD_MAX:])
-        yield f"which may end in the state: {_listed([told(state) for state in self.states])}"
+        where = "which may end in the state" if self.order else "the state being"
+        yield f"{where}: {_listed([told(state) for state in self.states])}"
         if self.overlapping:
             yield "at the same time:"
             yield from (f"  {one}{_when(one)}" for one in self.overlapping[:_TOLD_MAX])

@@ -185,6 +185,16 @@ def test_a_stale_read_is_told_with_its_evidence() -> None:
         verdict.confirm()
 
 
+def test_a_first_answer_that_is_wrong_is_told() -> None:
+    """Before anything else happened there is no order to show."""
+    told = str(check(history((("get", "x"), 7, 1, 2)), models.key_value()))
+    assert told.splitlines()[1:] == [
+        "  client 0: get('x') → 7",
+        "has no place, before any other of 1 operations",
+        "the state being: None",
+    ]
+
+
 def test_what_did_not_return_may_have_happened_or_not() -> None:
     """Both answers are right while a write is unknown; once it was seen, it cannot be unseen."""
     write = (("write", 1), None, 1, None)
