@@ -26,6 +26,7 @@ from trio import _threads
 from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from simkit._guard import state
+from simkit._kernel.deadlock import place_of
 from simkit._kernel.owner import OWNER, Owner
 from simkit._storage.handle import ProcessDead
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -218,6 +219,18 @@ class Threads:
     def ended(self, thread: SimThread) -> None:
         """Forget a thread that has ended."""
         self._living.pop(thread, None)
+
+    def standing(self) -> list[str]:
+        """Every thread that waits, and where, for people."""
+        frames = sys._current_frames()
+        told = []
+        for thread in self._living:
+            frame = frames.get(thread.ident) if thread._hand is not None else None
+            if frame is not None and not thread.dead:
+                name = getattr(getattr(thread.worker, "python", None), "name", "thread")
+                whose = "" if thread.owner is None else f" of {thread.owner.label}"
+                told.append(f"{name}{whose} at {place_of(frame)}")
+        return told
 
     def give_up(self) -> None:
         """The run is over: unwind what is still suspended, oldest first."""
