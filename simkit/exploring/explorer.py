@@ -23,6 +23,7 @@ from simkit.parallel import Crew
 from simkit.point_coverage import DeclaredPoint
 from simkit.searching import Failing, Program, what_was_raised
 from simkit.tape import Journal, Tape
+from simkit.testing import spec_of
 from simkit.trace import first_difference
 from simkit.world import KernelName, Limits, Outcome, run
 
@@ -74,6 +75,7 @@ def explore(
 
     Raises: SimkitError for an unknown stage, for a program that does not repeat itself, and for one that never ends.
     """
+    _check(program)
     selected = _selected(stages)
     name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
     task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)
@@ -108,6 +110,20 @@ def _report(
         never_hit=tuple(book.coverage.never(points)),
         notes=tuple(progress.notes),
     )
+
+
+def _check(program: Program) -> None:
+    if spec_of(program) is not None:
+        raise SimkitError(
+            Problem(
+                "explore-misused",
+                "a function with @simkit.test is a plain one, which makes runs of its own",
+                f"{program.__qualname__}",
+                "an async function that is given a world",
+                "let the decorated function and the exploration call the same undecorated one",
+                ExitCode.USAGE,
+            )
+        )
 
 
 def _selected(stages: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ class Budget:
     """
 
     runs: int = 1000
-    #: On the wall; looked at between runs.
+    #: On the wall, for the stages together, and for each finding's shrink; looked at between runs.
     seconds: float | None = None
     #: Runs to shrink each finding; 0: it is left as it was found.
     shrink: int = 200

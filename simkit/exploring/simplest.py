@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import attrs
@@ -39,9 +40,7 @@ def simplest(task: Task, finding: Finding, budget: Budget) -> Finding:
     again = _Again(retrial, pinned)
     rest = {site: value for site, value in finding.case.departures.items() if site not in pinned}
     try:
-        shrunk = shrink(
-            again, rest, finding.case.schedule, fingerprint=finding.fingerprint, budget=ShrinkBudget(budget.shrink)
-        )
+        shrunk = shrink(again, rest, finding.case.schedule, fingerprint=finding.fingerprint, budget=_bounds(budget))
     except SimkitError as error:
         if error.problem.code != "shrink-not-failing":
             raise
@@ -56,6 +55,11 @@ def simplest(task: Task, finding: Finding, budget: Budget) -> Finding:
     if budget.explain:
         found = attrs.evolve(found, explanation=str(explain(again, shrunk.best, runs_max=budget.explain)))
     return found
+
+
+def _bounds(budget: Budget) -> ShrinkBudget:
+    """A bound on time holds for the shrink of each finding anew."""
+    return ShrinkBudget(budget.shrink, budget.seconds, None if budget.seconds is None else time.monotonic)
 
 
 class _Again:

@@ -69,6 +69,17 @@ def test_each_stage_finds_what_was_planted_for_it(
         assert (replayed.answer, replayed.digest) == ("reproduced", case.digest)
 
 
+def test_pairs_in_the_cone_of_a_named_point() -> None:
+    """Without any single strike before: both messages are lost before the point, which says that they were sent."""
+    report = explored(programs.asks_twice, ["pairs"], 300)
+    assert names(report) == ["pairs"]
+    assert [strike.partition(" ")[0] for strike in report.findings[0].strikes].count("network.datagram-loss") == 2
+    assert any("no single strikes were made" in note for note in report.notes)
+    told = explored(programs.recovers_once, ["pairs"], 50)
+    assert told.stage("pairs").candidates == 0
+    assert any("no named point held" in note for note in told.notes)
+
+
 def test_a_sound_program_passes_every_single_strike() -> None:
     """All of them are made; and each was one that could be made."""
     report = explored(programs.sound, ["singles"], 400)
@@ -290,6 +301,7 @@ def test_that_the_code_which_ran_is_not_seen_is_told(monkeypatch: pytest.MonkeyP
     [
         (programs.bare, {"stages": ["singles", "tripels"]}, "unknown-stage"),
         (programs.bare, {"stages": "singles"}, "unknown-stage"),
+        (simkit.test(programs.bare), {}, "explore-misused"),
         (programs.forgetful, {}, "program-changed"),
         (programs.endless, {"limits": Limits(steps=500)}, "explore-endless"),
     ],
