@@ -21,6 +21,7 @@ _LISTED_MAX = 40
 _HERE = str(Path(__file__).parent.parent) + os.sep
 #: Between a thread of the program and the lock that it waits for.
 _THREADING = (threading.__file__, queue.__file__, concurrent.futures.__path__[0])
+_ASYNCIO = str(Path(threading.__file__).parent / "asyncio") + os.sep
 _TRIO = str(Path(trio.__file__).parent) + os.sep
 
 
@@ -62,7 +63,7 @@ def _place(task: Task) -> str:
     inner = task.context.get(INNER)
     steps = task.iter_await_frames() if inner is None else _inside(inner.get_coro())
     frames = [(frame.f_code, line) for frame, line in steps]
-    own = [(code, line) for code, line in frames if not code.co_filename.startswith((_HERE, _TRIO))]
+    own = [(code, line) for code, line in frames if not code.co_filename.startswith((_HERE, _TRIO, _ASYNCIO))]
     if not own and not frames:
         return "its end"
     code, line = (own or frames)[-1]
@@ -78,10 +79,8 @@ def _inside(awaiting: Any) -> Iterator[tuple[FrameType, int]]:
         awaiting = getattr(awaiting, "cr_await", None) or getattr(awaiting, "gi_yieldfrom", None)
 
 
-def place_of(frame: FrameType) -> str:
-    """Where a thread stands: its innermost line that is the program's."""
-    found: FrameType | None = frame
-    while found is not None and found.f_code.co_filename.startswith((_HERE, *_THREADING)):
-        found = found.f_back
-    found = found or frame
-    return f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_qualname}"
+def place_of(frame: FrameType | None) -> str:
+    """Where a thread stands: its innermost line that is the program's; nothing when there is none."""
+    while frame is not None and frame.f_code.co_filename.startswith((_HERE, _TRIO, *_THREADING)):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"

@@ -110,7 +110,6 @@ class Kernel:
         previous, sniffio.thread_local.name = sniffio.thread_local.name, "trio"
         runner.asyncgens.install_hooks(runner)
         GLOBAL_RUN_CONTEXT.runner = runner
-        shortcuts.run_begins()
         try:
             drive(self, main, args)
         finally:
@@ -177,7 +176,9 @@ class Kernel:
         """Nothing is runnable: move the clock to the next timer."""
         when_ns = self.timers.next_ns()
         if when_ns is None:
-            raise DeadlockError.of(self.tasks(), self._held, self.timers.now_ns)
+            threads = self.runner.threads
+            standing = () if threads is None else threads.standing()
+            raise DeadlockError.of(self.tasks(), self._held, self.timers.now_ns, standing)
         if when_ns > self.time_ns_max:
             raise BoundMetError("time")
         if when_ns > self.timers.now_ns:

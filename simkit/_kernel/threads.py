@@ -225,11 +225,11 @@ class Threads:
         frames = sys._current_frames()
         told = []
         for thread in self._living:
-            frame = frames.get(thread.ident) if thread._hand is not None else None
-            if frame is not None and not thread.dead:
+            place = place_of(frames.get(thread.ident) if thread._hand is not None else None)
+            if place and not thread.dead:
                 name = getattr(getattr(thread.worker, "python", None), "name", "thread")
                 whose = "" if thread.owner is None else f" of {thread.owner.label}"
-                told.append(f"{name}{whose} at {place_of(frame)}")
+                told.append(f"{name}{whose} at {place}")
         return told
 
     def give_up(self) -> None:

@@ -94,6 +94,9 @@ def _as_main_thread() -> None:
     finally:
         threading._newname = named
     me._daemonic = False  # or whatever it starts would be a daemon too
+    worker = current_worker()
+    assert worker is not None
+    worker.python = me
 
 
 def current_worker() -> Worker | None:

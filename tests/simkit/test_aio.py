@@ -455,3 +455,13 @@ def test_asyncio_code_declares_its_steps() -> None:
     found = simkit.search(main, Reduced(declared=True), runs_max=3000)
     assert not found
     assert found.exhausted
+
+
+def test_a_deadlock_names_asyncio_tasks_and_their_lines() -> None:
+    """A program that waits for what never comes: which task, and where."""
+
+    async def stuck() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(simkit.DeadlockError, match=r"Task-1 .*stuck of desk/main#101 at \S*test_aio.py:\d+ in .*stuck"):
+        in_process(stuck).unwrap()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import queue
+import re
 import threading
 import time
 from typing import Any
@@ -107,8 +108,13 @@ def crossed_locks() -> None:
 
 def test_locks_taken_crosswise_are_a_deadlock() -> None:
     """Found, and told as one: nothing can go on any more."""
-    errors = [type(in_process(crossed_locks, seed=seed).error).__name__ for seed in range(40)]
-    assert set(errors) == {"DeadlockError", "NoneType"}
+    errors = [in_process(crossed_locks, seed=seed).error for seed in range(60)]
+    assert {type(error).__name__ for error in errors} == {"DeadlockError", "NoneType"}
+    told = next(str(error) for error in errors if error is not None)
+    assert "MainThread of desk/main#101 at" in told
+    assert re.search(
+        r"Thread-1 \(one\) of desk/main#101 at \S*test_threaded.py:\d+ in crossed_locks.<locals>.one", told
+    )
 
 
 def test_locks_behave_as_those_of_threading() -> None:
