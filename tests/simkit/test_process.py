@@ -474,6 +474,26 @@ def test_a_process_that_kills_itself_ends_at_its_next_await(kernel: str) -> None
 
 
 @both_kernels
+def test_who_killed_himself_takes_no_step_more(kernel: str) -> None:
+    """Also when his next await is a checkpoint, which puts him among the runnable: the schedule knows nothing of the dead."""
+
+    async def program() -> None:
+        process = current_process()
+        assert process is not None
+        process.kill()
+        await trio.lowlevel.checkpoint()
+
+    async def main(world: World) -> None:
+        world.host("h").start(program)
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+
+    trace = simulate(main, kernel).trace
+    (number,) = (number for number, name in trace.names.items() if name.startswith("h/main"))
+    assert trace.steps().count(number) == 1
+
+
+@both_kernels
 def test_current_process_follows_the_running_task(kernel: str) -> None:
     """None on the outside and in callbacks, the process in all its tasks."""
 
