@@ -32,16 +32,16 @@ class Discovery:
         self._curve: list[Point] = []
         self._next = 1
 
-    def saw(self, thing: str) -> bool:
-        """Count one observation; say whether it is new."""
-        times = self._times.get(thing, 0)
+    def saw(self, thing: str | None) -> bool:
+        """Count one observation; say whether it is new. None stands for one that was never made and is never made again."""
+        times = 0 if thing is None else self._times.get(thing, 0)
         self.runs += 1
         if times == 0:
             self.distinct += 1
             self._once += 1
         elif times == 1:
             self._once -= 1
-        if times or len(self._times) < _KEPT_MAX:
+        if thing is not None and (times or len(self._times) < _KEPT_MAX):
             self._times[thing] = times + 1
         if self.runs == self._next:
             self._next *= 2

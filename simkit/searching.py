@@ -149,6 +149,8 @@ class _Progress:
         self._exploration = exploration
         self._seed = seed
         self._chances = Tape.from_seed(seed)
+        self._systematic = bool(getattr(exploration, "systematic", False))
+        self._unused = Stream(self._chances, "search")
         self._discovery = Discovery()
         self._steps = self._inconclusive = self._redundant = 0
         self._points = Coverage()
@@ -158,7 +160,8 @@ class _Progress:
         number = 0 if self._exploration.same_world else self.runs
         self.world_seed = (self._seed % _SEEDS) * _SEEDS + number
         try:
-            chosen = self._exploration.begin(Stream(self._chances, f"search {self.runs}"))
+            stream = self._unused if self._systematic else Stream(self._chances, f"search {self.runs}")
+            chosen = self._exploration.begin(stream)
         except Exception as error:
             raise self._fault("beginning of", error) from error
         self.exhausted = chosen is None
@@ -182,7 +185,7 @@ class _Progress:
             return False
         if outcome.points:
             self._points = self._points.merge(Coverage(1, outcome.points))
-        self._discovery.saw(outcome.digest)
+        self._discovery.saw(None if self._systematic else outcome.digest)
         self._inconclusive += outcome.bound is not None
         return outcome.bound is None
 

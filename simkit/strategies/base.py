@@ -26,7 +26,10 @@ _FAIR_SLACK = 300
 
 @runtime_checkable
 class Exploration(Protocol):
-    """Explores the schedules of one program, run by run."""
+    """Explores the schedules of one program, run by run.
+
+    One that draws nothing and gives no schedule twice may say so, by a true attribute `systematic`; it is searched faster.
+    """
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ class Exhaustive:
 
     name = "exhaustive"
     same_world = True
+    systematic = True
 
     def __init__(self) -> None:
         self._chosen: list[int] = []
@@ -95,6 +96,7 @@ class DelayBounded:
     """Every schedule with at most `delays_max` delays, those with fewer first; each once."""
 
     same_world = True
+    systematic = True
     every_step = True  # whose turn it is depends on every step
 
     def __init__(self, delays_max: int = 2) -> None:

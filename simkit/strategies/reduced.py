@@ -44,6 +44,7 @@ class Reduced:
 
     name = "reduced"
     same_world = True
+    systematic = True
     every_step = True
 
     def __init__(self, *, declared: bool = False) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import trio
+
 from simkit import Found, World, search, step
 from simkit.shrinking import Retrial, shrink
 from simkit.strategies import Reduced
 from simkit.strategies.base import Exploration
 from tests.benchmarks import peers
 from tests.benchmarks.contest import Contest, Goal
-from tests.quality.machine import together
 from tests.quality.yardstick import PROGRAMS
 
 #: Switches a second of a bare scheduler on the machine that targets are stated for.
@@ -51,7 +52,9 @@ async def tiny(_world: World) -> None:
         for _ in range(STEPS):
             await step("update", "thing")
 
-    await together(*[task] * TASKS)
+    async with trio.open_nursery() as nursery:
+        for _ in range(TASKS):
+            nursery.start_soon(task)
 
 
 def _of_schedules(title: str, runs: int, strategy: Callable[[], Exploration | str]) -> Contest:
