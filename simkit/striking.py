@@ -53,6 +53,8 @@ class Striker:
         #: Whether it asks no more.
         self.is_calm = False
         self._doomed = False
+        #: What it struck, and how often.
+        self.fired: dict[str, int] = {}
 
     def calm(self) -> None:
         """Ask no more; what was struck already comes about."""
@@ -100,6 +102,7 @@ class Striker:
         values = (*kills, *power, *((DARK,) if message else ()))
         struck = self._stream.fault(where, values)
         if struck:
+            self._count(KINDS[struck])
             host.world.trace.record("crash", host.name, KINDS[struck], where)
         return struck
 
@@ -131,9 +134,13 @@ class Striker:
         """Let the whole machine stand still from the next await of its processes, if the tape says so."""
         ns = PAUSES_NS.get(self._pauses.fault(f"pause:{kind}", tuple(PAUSES_NS)), 0)
         if ns:
+            self._count("pause")
             self._host.world.trace.record("machine-pause", self._host.name, ns)
             for process in tuple(self._host.processes):
                 process.stall(ns)
+
+    def _count(self, what: str) -> None:
+        self.fired[what] = self.fired.get(what, 0) + 1
 
     def _kill(self) -> None:
         self._doomed = False

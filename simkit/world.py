@@ -188,6 +188,7 @@ class World:
     def fired(self) -> dict[str, int]:
         """How often each fault really happened, by component and name."""
         parts = {f"disk/{name}": host.disk.fired for name, host in self.hosts.items() if host.has_disk}
+        parts |= {f"crash/{name}": host.striker.fired for name, host in self.hosts.items() if host.striker is not None}
         if self._network is not None:
             parts["network"] = self._network.fired
         return {f"{part}:{what}": times for part, fired in parts.items() for what, times in fired.items()}

@@ -10,7 +10,7 @@ import trio
 
 import simkit
 from simkit.patience import LivenessError, patience_for, patience_ns
-from simkit.striking import AFTER, DARK, KILL, LOSE, STATE, TORN
+from simkit.striking import AFTER, DARK, KILL, KINDS, LOSE, STATE, TORN
 from simkit.tape import Journal, Site, Tape
 from simkit.world import Outcome, World, run
 from tests.simkit import explore_programs
@@ -104,6 +104,7 @@ def test_a_crash_at_a_write(nth: int, value: int, left: bytes, *, said: bool) ->
     """What it leaves, and whether the process came to say what it says after the second write."""
     outcome = struck(writing, (("crash/a", "!write:/f", nth), value))
     assert outcome.unwrap() == {"/f": left}
+    assert outcome.fired[f"crash/a:{KINDS[value]}"] == 1
     assert any(event.kind == "said" for event in outcome.trace.events()) is said
 
 
@@ -202,6 +203,7 @@ def test_a_machine_stands_still_at_a_message(site: Site, value: int, seconds: in
     outcome = struck(talking, (site, value))
     assert outcome.unwrap() == ([b"word"], "exited", "exited")
     assert outcome.now_ns // 10**9 == 1 + seconds
+    assert sum(times for what, times in outcome.fired.items() if what.endswith(":pause")) == 1
 
 
 # ---- other faults
