@@ -65,9 +65,8 @@ class _Session:
         self.world = world
         self.epoch_ns = epoch_ns
         self.accounting = Accounting()
-        self.connections: list[tuple[Process, weakref.ref[apsw.Connection]]] = []
+        self.connections: dict[Process, list[weakref.ref[apsw.Connection]]] = {}
         self.deferred: list[apsw.Connection] = []
-        self.mourned: list[Process] = []
 
     def adopt(self, connection: apsw.Connection) -> None:
         """Remember a new connection, to close it when its process dies."""
@@ -75,11 +74,11 @@ class _Session:
         process = current_process()
         if process is None:
             return
-        self.connections = [entry for entry in self.connections if entry[1]() is not None]
-        self.connections.append((process, weakref.ref(connection)))
-        if not any(process is known for known in self.mourned):
-            self.mourned.append(process)
+        if process not in self.connections:
+            self.connections[process] = []
             process.on_death(lambda: self.bury(process))
+        self.connections[process] = [one for one in self.connections[process] if one() is not None]
+        self.connections[process].append(weakref.ref(connection))
 
     def bury(self, process: Process) -> None:
         """Close the connections of a process that just died.
@@ -87,18 +86,15 @@ class _Session:
         Not at once when it died inside its own call into SQLite: a connection cannot be closed under its own feet. Those
         are kept from the garbage collector until somebody else is running.
         """
-        self.mourned = [known for known in self.mourned if known is not process]
-        doomed = [entry for entry in self.connections if entry[0] is process]
-        self.connections = [entry for entry in self.connections if entry[0] is not process]
-        self.deferred += [connection for _, reference in doomed if (connection := reference()) is not None]
+        self.deferred += [found for one in self.connections.pop(process, ()) if (found := one()) is not None]
         if current_process() is not process:
             self._close_deferred()
 
     def end(self) -> None:
         """Close everything that is still open, without a byte written."""
-        for process, _ in self.connections:
+        for process, connections in self.connections.items():
             process.host.disk.handles.bury(process)
-        self.deferred += [found for _, reference in self.connections if (found := reference()) is not None]
+            self.deferred += [found for one in connections if (found := one()) is not None]
         self.connections.clear()
         if self.deferred:
             self._close_deferred()
