@@ -170,9 +170,7 @@ class _Progress:
     def end(self, outcome: Outcome[Any]) -> bool:
         """Count the run; say whether it came to an end of its own. What the exploration itself finds wrong is raised."""
         error = outcome.error
-        if isinstance(error, StrategyError | ReplayDivergedError):
-            raise error
-        if isinstance(error, SimkitError) and error.problem.code == "program-changed":
+        if error is not None and _ends_the_search(error):
             raise error
         self.runs += 1
         self._steps += outcome.steps
@@ -180,7 +178,7 @@ class _Progress:
             self._exploration.end(outcome)
         except Exception as raised:
             raise self._fault("end of", raised) from raised
-        if isinstance(error, RedundantError):
+        if error is not None and isinstance(error, RedundantError):
             self._redundant += 1
             return False
         if outcome.points:
@@ -206,6 +204,13 @@ class _Progress:
             curve=self._discovery.curve(),
             points=self._points,
         )
+
+
+def _ends_the_search(error: BaseException) -> bool:
+    """Whether it is the fault of the strategy, or of a program that does not repeat itself."""
+    if isinstance(error, StrategyError | ReplayDivergedError):
+        return True
+    return isinstance(error, SimkitError) and error.problem.code == "program-changed"
 
 
 @attrs.frozen
