@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _real = stdlib_socket.socket
 _WAITING = (
-    *("accept", "connect", "connect_ex", "makefile", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg"),
+    *("accept", "connect", "connect_ex", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg"),
     *("recvmsg_into", "send", "sendall", "sendfile", "sendmsg", "sendto", "detach", "dup"),
 )
 
@@ -51,18 +51,31 @@ class PlainSocket(metaclass=_Kind):
     def __new__(cls, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> Any:  # noqa: A002
         if here() is None or fileno is not None:
             return _real(family, type, proto, fileno)
-        made = super().__new__(cls)
         kind = stdlib_socket.SOCK_STREAM if type == -1 else type & ~_FLAGS
-        made.simulated = trio.socket.socket(stdlib_socket.AF_INET if family == -1 else family, kind, max(0, proto))  # type: ignore[assignment]
-        made._inheritable = False
+        simulated = trio.socket.socket(stdlib_socket.AF_INET if family == -1 else family, kind, max(0, proto))
+        return cls.of(simulated)
+
+    @classmethod
+    def of(cls, simulated: Any) -> Any:
+        """One over a socket of the simulated network."""
+        made = super().__new__(cls)
+        made.simulated = simulated
+        made._inheritable = made._closed = False
         made._timeout = None
+        made._io_refs = 0
         return made
 
     _inheritable: bool
     _timeout: float | None
+    _closed: bool
+    _io_refs: int
 
     def __getattr__(self, name: str) -> Any:
         if name in _WAITING:
+            from simkit.threaded import sockets as blocking
+
+            if blocking.can_block(self, name):
+                return functools.partial(blocking.call, self, name)
             return functools.partial(self._refuse, name)
         if name in _SHARED:
             return getattr(self.simulated, name)
@@ -75,7 +88,23 @@ class PlainSocket(metaclass=_Kind):
         return self
 
     def __exit__(self, *_exc_info: object) -> None:
-        self.simulated.close()
+        self.close()
+
+    def makefile(self, *args: Any, **kwargs: Any) -> Any:
+        """A file over it, for threads that may wait; as the real one makes it."""
+        make: Any = _real.makefile
+        return make(self, *args, **kwargs)
+
+    def close(self) -> None:
+        """Close it once no file over it is open."""
+        self._closed = True
+        self._decref_socketios(0)
+
+    def _decref_socketios(self, count: int = 1) -> None:
+        """`socket.SocketIO` calls this when a file is closed."""
+        self._io_refs -= count
+        if self._closed and self._io_refs <= 0:
+            self.simulated.close()
 
     def bind(self, address: Any) -> None:
         """Take an address at once."""
@@ -107,7 +136,7 @@ class PlainSocket(metaclass=_Kind):
 #: What is that of the simulated socket.
 _SHARED = frozenset(
     (
-        *("close", "family", "fileno", "getpeername", "getsockname", "getsockopt", "listen", "proto", "setsockopt"),
+        *("family", "fileno", "getpeername", "getsockname", "getsockopt", "listen", "proto", "setsockopt"),
         *("shutdown", "type"),
     )
 )

@@ -91,19 +91,6 @@ class SimulatedSocket(trio.socket.SocketType):
         if inheritable:
             _unsupported("inheriting")
 
-    def setblocking(self, flag: bool) -> None:
-        """It never blocks; for code that makes sure of that."""
-        if flag:
-            _unsupported("blocking calls")
-
-    def settimeout(self, seconds: float | None) -> None:
-        """As `setblocking`."""
-        if seconds != 0:
-            _unsupported("blocking calls")
-
-    def gettimeout(self) -> float:
-        return 0.0
-
     def listen(self, backlog: int = 128) -> None:
         self._check()
         if self.end is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import socket as stdlib_socket
 import sys
 import weakref
 from asyncio import base_events, events
@@ -22,7 +21,6 @@ import trio
 
 from simkit._kernel.owner import INNER, Inner
 from simkit._kernel.timers import Timer
-from simkit.aio import sockets
 from simkit.aio.futures import SimulatedFuture, SimulatedTask
 from simkit.aio.lanes import Lane
 from simkit.aio.network import Networking
@@ -190,15 +188,13 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         """Call `fn` as a callback of this loop is called: it is the running loop, and its library is asyncio."""
         library = sniffio.thread_local
         name, before = library.name, events._get_running_loop()
-        hooks, socket = sys.get_asyncgen_hooks(), stdlib_socket.socket
+        hooks = sys.get_asyncgen_hooks()
         events._set_running_loop(self)
         library.name = "asyncio"
-        stdlib_socket.socket = sockets.stand_in
         sys.set_asyncgen_hooks(firstiter=self._agen_begun, finalizer=self._agen_abandoned)
         try:
             return fn()
         finally:
-            stdlib_socket.socket = socket
             sys.set_asyncgen_hooks(*hooks)
             library.name = name
             events._set_running_loop(before)

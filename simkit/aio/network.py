@@ -108,7 +108,7 @@ class Networking:
         if isinstance(ssl, bool):
             raise TypeError("ssl argument must be an SSLContext or None")
         if sock is not None:
-            sockets = [sock]
+            sockets = [_simulated(sock)]
         else:
             hosts = [host] if host is None or isinstance(host, str) else list(host)
             found = await self._loop.in_trio(_listening, list(dict.fromkeys(hosts)), port or 0, backlog)
@@ -140,6 +140,7 @@ class Networking:
         shutdown_s: float | None = None,
     ) -> asyncio.Transport:
         """A transport over a connected socket, through TLS when `ssl` says so."""
+        sock = _simulated(sock)
         if not ssl:
             return StreamTransport(self._loop, sock, protocol, waiter, server)
         context = stdlib_ssl.create_default_context() if ssl is True else ssl
@@ -180,25 +181,25 @@ class Networking:
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
         """As in asyncio."""
-        await self._loop.in_trio(sock.connect, address)
+        await self._loop.in_trio(_simulated(sock).connect, address)
 
     async def sock_accept(self, sock: Any) -> tuple[Any, Any]:
         """As in asyncio."""
-        return cast("tuple[Any, Any]", await self._loop.in_trio(sock.accept))
+        return cast("tuple[Any, Any]", await self._loop.in_trio(_simulated(sock).accept))
 
     async def sock_recv(self, sock: Any, n: int) -> bytes:
         """As in asyncio."""
-        return cast("bytes", await self._loop.in_trio(sock.recv, n))
+        return cast("bytes", await self._loop.in_trio(_simulated(sock).recv, n))
 
     async def sock_recv_into(self, sock: Any, buf: Any) -> int:
         """As in asyncio."""
-        return cast("int", await self._loop.in_trio(sock.recv_into, buf))
+        return cast("int", await self._loop.in_trio(_simulated(sock).recv_into, buf))
 
     async def sock_sendall(self, sock: Any, data: Any) -> None:
         """As in asyncio."""
         rest = memoryview(data).cast("B")
         while rest:
-            rest = rest[await self._loop.in_trio(sock.send, rest) :]
+            rest = rest[await self._loop.in_trio(_simulated(sock).send, rest) :]
 
     # ---- names
 
@@ -263,6 +264,11 @@ class Networking:
     def remove_writer(self, fd: Any) -> bool:
         """There is none."""
         return False
+
+
+def _simulated(sock: Any) -> Any:
+    """The socket of the simulation behind one that a library made by `socket.socket`."""
+    return getattr(sock, "simulated", sock)
 
 
 def _refused(what: str) -> Exception:

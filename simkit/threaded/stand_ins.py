@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import itertools
 import queue
+import socket as stdlib_socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from simkit.process import ProcessDead
@@ -55,7 +57,7 @@ def _by_number(numbers: Iterator[int]) -> Callable[[threading.Thread], int]:
     return number
 
 
-def _names() -> dict[tuple[Any, str], Any]:
+def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table: dict[tuple[Any, str], Any] = {}
     for name, simulated in (
         ("Lock", locks.Lock),
@@ -70,6 +72,8 @@ def _names() -> dict[tuple[Any, str], Any]:
         real = getattr(threading, name, None)
         if real is not None:
             table[threading, name] = _either(simulated, real)
+    table[stdlib_socket, "getaddrinfo"] = _either(sockets.getaddrinfo, stdlib_socket.getaddrinfo)
+    table[stdlib_socket, "gethostbyname"] = _either(sockets.gethostbyname, stdlib_socket.gethostbyname)
     table[threading, "_counter"] = itertools.count(1).__next__
     table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
     table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))
@@ -84,7 +88,9 @@ def install(world: World) -> None:
     assert threads is not None
     if _installed_in is threads:
         return
-    names = _names()
+    from simkit.threaded import sockets
+
+    names = _names(sockets)
     before = {(module, name): vars(module).get(name, _MISSING) for module, name in names}
     _installed_in = threads
     _set(names)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import http.client
 import queue
 import re
+import socket
 import threading
 import time
+import urllib.request
 from typing import Any
 
 import pytest
@@ -303,3 +306,103 @@ def test_trio_functions_can_be_called() -> None:
     outcome = in_process(program)
     assert outcome.unwrap() == "slept"
     assert 3 * 10**9 <= outcome.now_ns < 4 * 10**9
+
+
+def serve_lines() -> None:
+    """A server of the old school: a thread for each connection, blocking calls, files over sockets."""
+
+    def answer(connection: socket.socket) -> None:
+        with connection, connection.makefile("rw", encoding="utf-8", newline="\n") as file:
+            for line in file:
+                file.write(line.upper())
+                file.flush()
+
+    with socket.create_server(("", 7)) as listener:
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+
+def ask_lines(words: list[str]) -> list[str]:
+    with socket.create_connection(("server", 7)) as connection, connection.makefile("rwb") as file:
+        answers = []
+        for word in words:
+            file.write(f"{word}\n".encode())
+            file.flush()
+            answers.append(file.readline().decode().strip())
+        return answers
+
+
+def test_blocking_sockets_go_over_the_simulated_network() -> None:
+    """Server and client of plain sockets and threads on two hosts; equal seeds give equal traces."""
+
+    async def main(world: World) -> Any:
+        world.host("server").start(threaded.run, serve_lines)
+        await trio.sleep(1)
+        clients = [world.host(name).start(threaded.run, ask_lines, [name, "two"]) for name in ("ann", "bob")]
+        return [(await client.wait()).value for client in clients]
+
+    for seed in range(5):
+        outcome = simulate(main, seed)
+        assert outcome.unwrap() == [["ANN", "TWO"], ["BOB", "TWO"]]
+        assert simulate(main, seed).digest == outcome.digest
+
+
+def test_sockets_have_timeouts_and_break() -> None:
+    """A server that never answers is a timeout, one that was killed a reset, none at all a refusal."""
+
+    async def silent(stream: trio.SocketStream) -> None:
+        await stream.receive_some(100)
+        await trio.sleep_forever()
+
+    def program() -> list[str]:
+        seen = []
+        with socket.create_connection(("server", 7), timeout=5) as connection:
+            connection.sendall(b"hello")
+            for _ in range(2):
+                try:
+                    seen.append(repr(connection.recv(10)))
+                except OSError as error:
+                    seen.append(type(error).__name__)
+                connection.settimeout(None)
+        try:
+            socket.create_connection(("server", 7))
+        except ConnectionRefusedError as error:
+            seen.append(type(error).__name__)
+        return seen
+
+    async def main(world: World) -> Any:
+        server = world.host("server").start(trio.serve_tcp, silent, 7)
+        await trio.sleep(1)
+        client = world.host("client").start(threaded.run, program)
+        await trio.sleep(20)
+        server.kill()
+        return (await client.wait()).value
+
+    assert simulate(main).unwrap() == ["TimeoutError", "ConnectionResetError", "ConnectionRefusedError"]
+
+
+def test_the_standard_librarys_http_client_asks_a_trio_server() -> None:
+    """`http.client` and `urllib` unchanged."""
+
+    async def page(stream: trio.SocketStream) -> None:
+        await stream.receive_some(4096)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+
+    def program() -> list[bytes]:
+        connection = http.client.HTTPConnection("server")
+        connection.request("GET", "/")
+        first = connection.getresponse().read()
+        connection.close()
+        with urllib.request.urlopen("http://server/") as answer:
+            return [first, answer.read()]
+
+    async def main(world: World) -> Any:
+        world.host("server").start(trio.serve_tcp, page, 80)
+        await trio.sleep(1)
+        status = await world.host("client").start(threaded.run, program).wait()
+        if status.error is not None:
+            raise status.error
+        return status.value
+
+    assert simulate(main).unwrap() == [b"hello", b"hello"]
