@@ -29,12 +29,12 @@ _FILES = (
 _SOCKETS = (
     "a real socket",
     "trio.open_tcp_stream and trio.serve_tcp, which are simulated",
-    "blocking sockets cannot be simulated; use trio streams",
+    "asyncio programs run under `simkit.aio.run`, programs of threads and blocking sockets under `simkit.threaded.run`",
 )
 _WAITING = (
     "a call of a socket that waits",
     "trio.open_tcp_stream and trio.serve_tcp; or hand the socket to trio.socket.from_stdlib_socket",
-    "only tasks wait: a socket of the standard library can be made, bound and set to listen",
+    "a task must not wait in a call; a thread may: `simkit.threaded.run` runs a program of blocking calls",
 )
 _PROCESSES = (
     "another program or process",
@@ -44,7 +44,7 @@ _PROCESSES = (
 _THREADS = (
     "a real thread",
     "tasks: nursery.start_soon, or trio.to_thread.run_sync for what blocks",
-    "only threads that trio.to_thread starts are simulated",
+    "`simkit.threaded.run` runs a program of threads, unchanged",
 )
 _SIGNALS = (
     "a signal to a real process",
