@@ -8,6 +8,7 @@ The map, from the caller's side:
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
 - `campaigns`, `parallel`: many seeds, over processes and machines (`campaign`)
 - `exploring`: crashes, faults, schedules, singly and together, in stages (`explore`)
+- `coverage`: what a run showed decides what is tried next (`guided`); `watching`: who looks at runs from beside
 - `crashes`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from simkit.checking import History as History
     from simkit.checking import Model as Model
     from simkit.checking import check as check
+    from simkit.coverage import guided as guided
     from simkit.crashes import (
         CrashPoint as CrashPoint,
     )
@@ -160,6 +162,7 @@ _HOMES = {
     "explore": "simkit.exploring",
     "Explanation": "simkit.explanation",
     "explain": "simkit.explanation",
+    "guided": "simkit.coverage",
     "CrashPoint": "simkit.crashes",
     "crash_points": "simkit.crashes",
     "crash_everywhere": "simkit.crashes",

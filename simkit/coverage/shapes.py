@@ -31,7 +31,7 @@ def shapes(host: Host, when: str) -> list[str]:
     for number, (path, inode) in enumerate(host.disk.inodes().items()):
         if number >= _FILES_MAX:
             break
-        shape = f"{folded(path)} {_size(inode)}{_head(inode)}{' dirty' if inode.pending else ''}"
+        shape = f"{folded(path)} {_size(inode)}{_head(inode)}{' dirty' if len(inode.log) > inode.synced else ''}"
         found[shape] = found.get(shape, 0) + 1
     return [f"disk {when} {folded(host.name)} {shape}{' many' if times > 1 else ''}" for shape, times in found.items()]
 
@@ -42,8 +42,7 @@ def folded(name: str) -> str:
 
 
 def _size(inode: Inode) -> str:
-    size = len(inode.cache)
-    return f"<{1 << size.bit_length()}" if size else "empty"
+    return f"<{1 << inode.size.bit_length()}" if inode.size else "empty"
 
 
 def _head(inode: Inode) -> str:
