@@ -331,6 +331,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     elif replayed is not None:
         report.sections.append(("simkit", str(replayed)))
         vars(report)["simkit_answer"] = str(replayed)
+        case = replayed.verdict.case
+        if report.failed and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
+            vars(report)["simkit_seed"] = case.options.get("run", case.seed)
     elif report.passed and item.stash.get(_EXPLORED, []):
         from simkit._pytest import telling
 

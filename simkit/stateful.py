@@ -1,6 +1,6 @@
 """Machines of rules as workloads: hypothesis draws which rule comes next and with what, each example is one simulated run.
 
-A class of rules, with hypothesis's own decorators (`hypothesis.stateful`), on async methods:
+A class of rules, which may be async. The decorators are hypothesis's own; those here are typed for async methods:
 
     class Machine(simkit.StateMachine):
         async def begin(self): …             # hosts, processes
@@ -19,21 +19,28 @@ value was never made, are passed over then.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import attrs
 import hypothesis
+import hypothesis.stateful
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.stateful import (
     INITIALIZE_RULE_MARKER,
     INVARIANT_MARKER,
     RULE_MARKER,
+    Bundle,
     MultipleResults,
     VarReference,
+    consumes,
+    invariant,
+    multiple,
+    precondition,
 )
 
 from simkit import testing
@@ -46,13 +53,37 @@ from simkit.trials import MAKERS, StrategyMaker
 if TYPE_CHECKING:
     from simkit.world import World
 
-__all__ = ["StateMachine", "Step"]
+__all__ = [
+    "Bundle",
+    "StateMachine",
+    "Step",
+    "consumes",
+    "initialize",
+    "invariant",
+    "multiple",
+    "precondition",
+    "rule",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 #: One step: the name of a rule, and its arguments; those that come from a bundle as references.
 Step = Sequence[Any]
 #: About one in so many steps is the last, so that hypothesis can leave out all that follow. Of a range of more than 127
 #: numbers hypothesis draws the ends more often than others.
 _ENDS = 120
+
+
+def rule(*, target: Any = None, targets: Sequence[Any] = (), **arguments: Any) -> Callable[[_F], _F]:
+    """As `hypothesis.stateful.rule`; what an async rule returns, once it has ended, goes to its targets."""
+    named = {"target": target} if target is not None else {"targets": targets}
+    return cast("Callable[[_F], _F]", hypothesis.stateful.rule(**named, **arguments))
+
+
+def initialize(*, target: Any = None, targets: Sequence[Any] = (), **arguments: Any) -> Callable[[_F], _F]:
+    """As `hypothesis.stateful.initialize`: a rule that runs once, before all others."""
+    named = {"target": target} if target is not None else {"targets": targets}
+    return cast("Callable[[_F], _F]", hypothesis.stateful.initialize(**named, **arguments))
 
 
 class StateMachine:
@@ -108,7 +139,9 @@ class StateMachine:
 
         spec = testing.Spec(play, seeds, strategy, processes_may_fail)
         chosen = settings or hypothesis.settings(
-            deadline=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[phase for phase in hypothesis.Phase if phase is not hypothesis.Phase.explain],  # we explain the run
         )
 
         def machine(data: st.DataObject) -> None:
@@ -116,6 +149,9 @@ class StateMachine:
             _run_example(spec, data, chosen.stateful_step_count)
 
         machine.__module__, machine.__qualname__ = cls.__module__, f"{cls.__qualname__}.as_test"
+        with contextlib.suppress(OSError, TypeError):  # reports show the class, as it is what was written for this test
+            line = inspect.getsourcelines(cls)[1]
+            machine.__code__ = machine.__code__.replace(co_filename=inspect.getfile(cls), co_firstlineno=line)
         machine.simkit_spec = spec  # type: ignore[attr-defined]
         test: Callable[[], None] = chosen(hypothesis.given(data=st.data())(machine))
         return test
@@ -195,9 +231,9 @@ async def _step(machine: StateMachine, rule: Any, arguments: Mapping[str, Any]) 
 
 async def _check(machine: StateMachine, rules: _Rules, *, begun: bool) -> None:
     __tracebackhide__ = True
-    for invariant in rules.invariants:
-        if (begun or invariant.check_during_init) and all(holds(machine) for holds in invariant.preconditions):
-            await _awaited(invariant.function(machine))
+    for one in rules.invariants:
+        if (begun or one.check_during_init) and all(holds(machine) for holds in one.preconditions):
+            await _awaited(one.function(machine))
 
 
 async def _awaited(result: Any) -> Any:

@@ -6,15 +6,10 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-# Loaded before the inner runs, which forget whatever they load: every run uses the same modules.
-import simkit._pytest.block
-import simkit._pytest.inquest
-import simkit._pytest.nodes
-import simkit._pytest.replay  # noqa: F401
+from tests.plugin.rig import cases, run, told
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.slow
@@ -52,19 +47,6 @@ async def test_sleeps(world):
 
 def suite(pytester: pytest.Pytester, decorator: str = "@simkit.test(seeds=20)", more: str = "") -> None:
     pytester.makepyfile(test_counter=LOST_UPDATE.format(decorator=decorator) + more)
-
-
-def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("-p", "no:xdist", *args)
-
-
-def cases(pytester: pytest.Pytester) -> list[Path]:
-    return sorted((pytester.path / ".simkit/cases").glob("*.json"))
-
-
-def told(case: Path, result: pytest.RunResult, answer: str) -> None:
-    """The last lines say what became of the case."""
-    result.stdout.fnmatch_lines([f"simkit: case {case.stem}: {answer}"])
 
 
 def failing_seed(result: pytest.RunResult) -> int:

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import simkit._pytest.block
-import simkit._pytest.inquest
-import simkit._pytest.nodes
-import simkit._pytest.replay  # noqa: F401
+import tests.plugin.rig  # noqa: F401  # loads what the inner runs would forget
 
 pytest_plugins = ["pytester"]
 pytestmark = [pytest.mark.slow, pytest.mark.repository]
