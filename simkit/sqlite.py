@@ -264,6 +264,8 @@ def installed(world: World) -> Iterator[Accounting]:
 
 
 def _told_unless_dead(tell: Callable[[sys.UnraisableHookArgs], object], found: sys.UnraisableHookArgs) -> None:
-    """Let `ProcessDead` pass in silence where nobody can catch it: a process died while a connection closed itself."""
-    if not isinstance(found.exc_value, ProcessDead):
+    """Let pass in silence, where nobody can catch it, that a process died or the disk failed as a connection closed itself."""
+    error = found.exc_value
+    failed = isinstance(error, apsw.Error) and isinstance(error.__cause__, OSError)  # see `raise_from`
+    if not failed and not isinstance(error, ProcessDead):
         tell(found)

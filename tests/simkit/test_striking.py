@@ -252,6 +252,27 @@ def test_a_fault_that_no_option_asks_for(site: Site, value: int, changed: dict[s
     assert struck(asking_everything, (site, value)).unwrap() == FINE | changed
 
 
+def test_an_error_that_sqlite_keeps_to_itself_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    """A connection that is given up writes its log back; there is nobody to tell that this fails."""
+    import apsw
+
+    async def main(world: World) -> str:
+        host = world.host("db")
+
+        async def work() -> None:
+            db = apsw.Connection("/db")
+            db.execute("pragma locking_mode=exclusive; pragma journal_mode=wal; create table t (n)").fetchall()
+            host.disk.fail_next("write", 5, path="/db", times=9)
+            del db
+
+        ended = (await host.start(work).wait()).kind
+        assert host.disk.fired == {"write-eio": 1}
+        return ended
+
+    assert run(main, tape=Tape.from_seed(1)).unwrap() == "exited"
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_oom_killer_comes_to_a_named_point() -> None:
     """The process that is there is killed."""
     outcome = struck(asking_everything, (("points", "!oom:a", 0), 1))
