@@ -96,8 +96,8 @@ class Trace:
         """32 hex digits that stand for all entries, in order."""
         start = self._hashed - len(self._written)
         for at in range(start, len(self._entries), _BATCH):
-            text = _lines(self._entries[at : at + _BATCH])
-            self._hash.update((f"\n{text}" if self._hashed else text).encode("utf-8", "surrogatepass"))
+            data = _encoded(self._entries[at : at + _BATCH])
+            self._hash.update(b"\n" + data if self._hashed else data)
             self._hashed = min(len(self), self._hashed + _BATCH)
         return self._hash.hexdigest()
 
@@ -189,7 +189,16 @@ class _Formats(dict[int, str]):
 
 
 _FORMATS = _Formats()
+_NUMBERS = b"%d\n" * _BATCH
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _encoded(entries: list[Entry]) -> bytes:
+    """`_lines` in UTF-8; where there are but steps and moves of the clock, in a third of the time."""
+    try:
+        return (_NUMBERS[: 3 * len(entries)] % tuple(entries))[:-1]
+    except TypeError:  # something was told
+        return _lines(entries).encode("utf-8", "surrogatepass")
 
 
 def _lines(entries: list[Entry]) -> str:

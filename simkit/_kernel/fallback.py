@@ -14,6 +14,7 @@ from typing import Any
 from trio import TrioInternalError
 from trio._core._run import GLOBAL_RUN_CONTEXT, Task, unrolled_run
 
+from simkit._kernel import shortcuts
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.timers import BoundMetError
 
@@ -68,6 +69,7 @@ def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> No
         return 0
 
     kernel.clock.on_idle = idle
+    shortcuts.run_begins(kernel.timers)
     ticks = unrolled_run(runner, main, args, host_uses_signal_set_wakeup_fd=True)
     try:
         with contextlib.suppress(StopIteration):

@@ -15,6 +15,7 @@ from outcome import Error, Value
 from trio._core._run import CONTEXT_RUN_TB_FRAMES, GLOBAL_RUN_CONTEXT
 from trio._core._traps import CancelShieldedCheckpoint, PermanentlyDetachCoroutineObject, WaitTaskRescheduled
 
+from simkit._kernel import shortcuts
 from simkit._kernel.kernel import Kernel
 from simkit._kernel.runner import counter_of
 from simkit._kernel.sleeper import NAP
@@ -25,6 +26,7 @@ from simkit._kernel.timers import BoundMetError, Timer
 def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Run until the last task has exited; raise when a bound is met or nothing can happen any more."""
     kernel.timers.naps = True
+    shortcuts.run_begins(kernel.timers)
     kernel.spawn_init(main, args)
     _drive(kernel)
 

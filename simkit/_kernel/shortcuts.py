@@ -22,7 +22,7 @@ from trio._core import _generated_run, _ki, _parking_lot, _run, _traps
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope
 
 from simkit._kernel import fingerprint, scopes
-from simkit._kernel.sleeper import FAR_S, sleep_until_s
+from simkit._kernel.sleeper import FAR_S, nap_until_s, sleep_until_s
 from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import Timers
 
@@ -33,16 +33,17 @@ from simkit._kernel.timers import Timers
 
 async def _sleep(seconds: float) -> None:
     """`trio.sleep`."""
+    timers = _simkit_napping
+    if timers is not None and 0 < seconds < _simkit_far_s:
+        await _simkit_nap_until_s(timers, timers.now_ns / 1_000_000_000 + seconds)
+        return
     if seconds < 0:
         raise ValueError("`seconds` must be non-negative")
     if seconds == 0:
         await trio.lowlevel.checkpoint()
         return
-    if _simkit_alone:
-        timers = _simkit_alone["runner"].deadlines
-    else:
-        timers = _simkit_timers_here()
-    if seconds < _simkit_far_s and timers is not None:
+    timers = _simkit_timers_here()
+    if timers is not None and seconds < _simkit_far_s:
         await _simkit_sleep_until_s(timers, timers.now_ns / 1_000_000_000 + seconds)
     else:
         await sleep_until(trio.current_time() + seconds)
@@ -174,6 +175,7 @@ _NAMES: dict[str, Any] = {
     "_simkit_timers_here": _timers_here,
     "_simkit_far_s": FAR_S,
     "_simkit_sleep_until_s": sleep_until_s,
+    "_simkit_nap_until_s": nap_until_s,
     "_simkit_new_trap": _traps.WaitTaskRescheduled.__new__,
     "_simkit_async_yield": _traps._async_yield,
     "_simkit_checkpoint": _traps.CancelShieldedCheckpoint,
@@ -220,23 +222,27 @@ def _lend_code(function: FunctionType, stand_in: FunctionType) -> None:
         _ki._CODE_KI_PROTECTION_STATUS_WMAP[stand_in.__code__] = _ki._CODE_KI_PROTECTION_STATUS_WMAP[own]
     home = function.__globals__
     if all(home is not known for known in _homes):
-        home.update(_NAMES, _simkit_alone=_NOT_ALONE)
+        home.update(_NAMES, _simkit_alone=_NOT_ALONE, _simkit_napping=None)
         _homes.append(home)
     function.__code__ = stand_in.__code__
     _taken.append(functools.partial(setattr, function, "__code__", own))
 
 
-def run_begins() -> None:
+def run_begins(timers: Timers) -> None:
     """A simulation runs in this thread: while there is no other thread, whose trio this is need not be asked each time.
 
     No other thread can come: only simulated ones are started in a simulation, and these share its state.
     """
-    alone = GLOBAL_RUN_CONTEXT.__dict__ if threading.active_count() == 1 else _NOT_ALONE
-    for home in _homes:
-        home["_simkit_alone"] = alone
+    if threading.active_count() == 1:
+        _tell_homes(GLOBAL_RUN_CONTEXT.__dict__, timers if timers.naps else None)
 
 
 def run_ends() -> None:
     """The simulation is over."""
+    _tell_homes(_NOT_ALONE, None)
+
+
+def _tell_homes(alone: dict[str, Any], napping: Timers | None) -> None:
     for home in _homes:
-        home["_simkit_alone"] = _NOT_ALONE
+        home["_simkit_alone"] = alone
+    vars(_timeouts)["_simkit_napping"] = napping

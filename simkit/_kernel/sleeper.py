@@ -8,13 +8,13 @@ under trio's own loop a `Sleeper` does, woken like everything that trio knows.
 from __future__ import annotations
 
 import types
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from typing import Any
 
 from trio._core._run import GLOBAL_RUN_CONTEXT
 from trio._core._traps import WaitTaskRescheduled
 
-from simkit._kernel.timers import NS, Sleeper, Timers
+from simkit._kernel.timers import NS, Sleeper, Timers, due_ns
 
 #: Yielded to the fast loop: wake me at `Timers.wish_ns`.
 NAP = object()
@@ -23,18 +23,18 @@ FAR_S = 1e15
 
 
 @types.coroutine
-def sleep_until_s(timers: Timers, deadline: float) -> Generator[Any, Any, None]:
-    """Suspend the running task until `deadline`, in seconds: as `due_ns` has it, a checkpoint also when that is past."""
+def nap_until_s(timers: Timers, deadline: float) -> Generator[Any, Any, None]:
+    """Suspend the running task until `deadline`, in seconds, under the fast loop; a checkpoint also when that is past."""
     when_ns = round(deadline * NS)
-    if when_ns / NS < deadline:
-        when_ns += 1
-    if timers.naps:
-        timers.wish_ns = when_ns
-        answer = yield NAP
-        if answer is not None:
-            answer.unwrap()
-    else:
-        (yield _wait(timers, when_ns)).unwrap()
+    timers.wish_ns = when_ns if when_ns / NS >= deadline else when_ns + 1  # as `due_ns` has it
+    answer = yield NAP
+    if answer is not None:
+        answer.unwrap()
+
+
+def sleep_until_s(timers: Timers, deadline: float) -> Awaitable[None]:
+    """As `nap_until_s`, under whatever loop."""
+    return sleep_until_ns(timers, due_ns(deadline))
 
 
 @types.coroutine

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections import deque
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import trio
 
+from simkit import world
+from simkit.guard import keeping
 from simkit.strategy import RandomWalk
 from simkit.tape import Tape
-from simkit.world import World, run
+from simkit.trace import Sink, Trace
+from simkit.world import World
 from tests.benchmarks import peers
 from tests.benchmarks.contest import Contest
-from tests.benchmarks.peers import BARE, LOOPTIME, SIMLOOM, SIMPY, TRIO, Program
+from tests.benchmarks.peers import BARE, BARE_FIFO, LOOPTIME, SIMLOOM, SIMPY, TRIO, Program
 
 OURS = "simkit: random walk, guard and trace on"
+OFF = "simkit: guard and trace off"
 TASKS = 10
 NAPS = 10  # of each task, in a small seed
 
 
+class _NoTrace(Trace):
+    """Forgets what it is told."""
+
+    def __init__(self, sink: Sink | None = None) -> None:
+        super().__init__(sink)
+        self.record_step = deque[Any](maxlen=0).append
+
+    def record(self, kind: str, *details: str | int | None) -> None:
+        """Drop it."""
+
+
 def on_simkit(
-    program: Program, *, kernel: Literal["fast", "fallback"] = "fast", guard: bool = True, walk: bool = True
+    program: Program,
+    *,
+    kernel: Literal["fast", "fallback"] = "fast",
+    guard: bool = True,
+    trace: bool = True,
+    walk: bool = True,
 ) -> None:
     """Run a program in a world of its own, digest included."""
 
@@ -30,7 +52,11 @@ def on_simkit(
 
     tape = Tape.from_seed(1)
     strategy = RandomWalk(tape.stream("schedule")) if walk else None
-    outcome = run(main, tape=tape, strategy=strategy, kernel=kernel, guard=guard)
+    vars(world)["Trace"] = Trace if trace else _NoTrace
+    try:
+        outcome = world.run(main, tape=tape, strategy=strategy, kernel=kernel, guard=guard)
+    finally:
+        vars(world)["Trace"] = Trace
     outcome.unwrap()
     assert outcome.digest
 
@@ -49,23 +75,27 @@ def contests(scale: int) -> list[Contest]:
 
 
 def _ours_and_trio(program: Program, units: int, repeats: int = 1) -> dict[str, Callable[[], int]]:
-    """Our kernel in every dress, and trio's."""
+    """Our kernel in every dress, and trio's. Several runs are runs in a row, as in a campaign."""
 
-    def times(runner: Callable[[], None]) -> Callable[[], int]:
+    def times(runner: Callable[[], None], *, in_a_row: bool = True) -> Callable[[], int]:
         def work() -> int:
-            for _ in range(repeats):
-                runner()
+            with keeping() if in_a_row else contextlib.nullcontext():
+                for _ in range(repeats):
+                    runner()
             return units * repeats
 
         return work
 
-    return {
+    contestants = {
         OURS: times(lambda: on_simkit(program)),
         "simkit: first come, first served": times(lambda: on_simkit(program, walk=False)),
-        "simkit: guard off": times(lambda: on_simkit(program, guard=False)),
+        OFF: times(lambda: on_simkit(program, guard=False, trace=False), in_a_row=False),
         "simkit: fallback kernel": times(lambda: on_simkit(program, kernel="fallback")),
-        TRIO: times(lambda: peers.on_trio(program)),
+        TRIO: times(lambda: peers.on_trio(program), in_a_row=False),
     }
+    if repeats > 1:
+        contestants["simkit: each run by itself"] = times(lambda: on_simkit(program), in_a_row=False)
+    return contestants
 
 
 def _done(work: Callable[[], None], units: int) -> Callable[[], int]:
@@ -87,10 +117,12 @@ def _switches(switches: int) -> Contest:
                 nursery.start_soon(spin)
 
     contestants = _ours_and_trio(program, switches)
-    contestants[BARE] = _done(lambda: peers.bare_switching(TASKS, switches // TASKS), switches)
+    for name, scheduler in ((BARE, peers.bare), (BARE_FIFO, peers.bare_fifo)):
+        spinning = functools.partial(peers.bare_switching, TASKS, switches // TASKS, scheduler)
+        contestants[name] = _done(spinning, switches)
     if peers.installed(SIMPY):
         contestants[SIMPY] = _done(lambda: peers.simpy_sleeping([[0.0] * (switches // TASKS)] * TASKS), switches)
-    return Contest("task switches", "switches", contestants, {TRIO: 1.8, BARE: 0.35, SIMPY: 0.9})
+    return Contest("task switches", "switches", contestants, {TRIO: 1.8, BARE: 0.35, SIMPY: 0.9, OFF: 0.9})
 
 
 def _timers(timers: int) -> Contest:
@@ -106,12 +138,12 @@ def _timers(timers: int) -> Contest:
                 nursery.start_soon(nap, delays)
 
     contestants = _ours_and_trio(program, timers)
-    contestants[BARE] = _done(lambda: peers.bare_sleeping(naps), timers)
+    contestants[BARE] = _done(functools.partial(peers.bare_sleeping, naps), timers)
     if peers.installed(SIMPY):
         contestants[SIMPY] = _done(lambda: peers.simpy_sleeping(naps), timers)
     if peers.installed("looptime"):
         contestants[LOOPTIME] = _done(lambda: peers.looptime_sleeping(naps), timers)
-    return Contest("timers (trio.sleep)", "timers", contestants, {TRIO: 10, LOOPTIME: 40, SIMPY: 0.5})
+    return Contest("timers (trio.sleep)", "timers", contestants, {TRIO: 10, LOOPTIME: 40, SIMPY: 0.5, OFF: 0.9})
 
 
 def _timeouts(timeouts: int) -> Contest:
@@ -167,7 +199,7 @@ def _small(runs: int) -> Contest:
     repeats = max(1, runs // 4)
     contestants = _ours_and_trio(program, 1, repeats)
     naps = [[0.001 * (1 + (task * 7 + number) % 13) for number in range(NAPS)] for task in range(TASKS)]
-    targets = {TRIO: 5.0, LOOPTIME: 6.0, SIMLOOM: 8.0}
+    targets = {TRIO: 5.0, LOOPTIME: 6.0, SIMLOOM: 8.0, OFF: 0.9}
     for peer, module, seed in (
         (LOOPTIME, "looptime", peers.looptime_small),
         (SIMLOOM, "simloom", peers.simloom_small),

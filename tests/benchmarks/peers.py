@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import heapq
 import importlib.util
+import random
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -17,10 +18,13 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
+from simkit._kernel import shortcuts
+
 Program = Callable[[], Awaitable[None]]
 
 TRIO = "trio.run with MockClock"
-BARE = "bare coroutine scheduler"
+BARE = "bare coroutine scheduler, random pick"
+BARE_FIFO = "bare coroutine scheduler, first come"
 SIMPY = "simpy"
 LOOPTIME = "asyncio with looptime"
 SIMLOOM = "simloom"
@@ -32,7 +36,8 @@ def installed(name: str) -> bool:
 
 
 def on_trio(program: Program) -> None:
-    """Run a program as trio's own tests would: virtual time that jumps when nobody is runnable."""
+    """Run a program as trio's own tests would: virtual time that jumps when nobody is runnable. With trio's own code only."""
+    shortcuts.give_back()
     trio.run(program, clock=MockClock(autojump_threshold=0))
 
 
@@ -42,8 +47,32 @@ def _trap(value: float | None) -> Generator[float | None, None, None]:
     yield value
 
 
-def bare(tasks: list[Coroutine[Any, Any, None]]) -> None:
-    """Round-robin over coroutines, and a heap of timers: about the least that a scheduler in Python can do."""
+Coroutines = list[Coroutine[Any, Any, None]]
+
+
+def bare(tasks: Coroutines) -> None:
+    """A random one of the runnable coroutines, and a heap of timers: about the least that such a scheduler in Python does."""
+    ready = list(tasks)
+    heap: list[tuple[float, int, Coroutine[Any, Any, None]]] = []
+    now, sequence, draw = 0.0, 0, random.Random(1).random
+    while ready or heap:
+        if not ready:
+            now, _, task = heapq.heappop(heap)
+            ready.append(task)
+        task = ready.pop(int(draw() * len(ready))) if len(ready) > 1 else ready.pop()
+        try:
+            delay = task.send(None)
+        except StopIteration:
+            continue
+        if delay is None:
+            ready.append(task)
+        else:
+            sequence += 1
+            heapq.heappush(heap, (now + delay, sequence, task))
+
+
+def bare_fifo(tasks: Coroutines) -> None:
+    """Round-robin over coroutines, and a heap of timers: nothing to choose at all."""
     ready = deque(tasks)
     heap: list[tuple[float, int, Coroutine[Any, Any, None]]] = []
     now, sequence = 0.0, 0
@@ -73,12 +102,12 @@ async def _bare_nap(delays: list[float]) -> None:
         await _trap(delay)
 
 
-def bare_switching(tasks: int, times: int) -> None:
-    bare([_bare_spin(times) for _ in range(tasks)])
+def bare_switching(tasks: int, times: int, scheduler: Callable[[Coroutines], None] = bare) -> None:
+    scheduler([_bare_spin(times) for _ in range(tasks)])
 
 
-def bare_sleeping(naps: list[list[float]]) -> None:
-    bare([_bare_nap(delays) for delays in naps])
+def bare_sleeping(naps: list[list[float]], scheduler: Callable[[Coroutines], None] = bare) -> None:
+    scheduler([_bare_nap(delays) for delays in naps])
 
 
 # ------------------------------------------------------------------------------------------------------- the optional ones
