@@ -59,8 +59,8 @@ _ENVIRONMENT = (
 )
 _SQLITE = (
     "a real database through the standard library's sqlite3",
-    "apsw.Connection(path), or sqlite3 with ':memory:'",
-    "only apsw's own SQLite has the simulated disk behind it",
+    "a path in a process of a host, whose disk it is on; or ':memory:'",
+    "where Python's own SQLite hides its functions, as when it is built in, use apsw.Connection(path)",
 )
 
 _REFUSED: dict[str, tuple[str, str, str]] = {
@@ -169,10 +169,20 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
     if event.startswith("tempfile."):
         return _in_a_process()  # there what it does next has a stand-in
     if event == "sqlite3.connect":
-        return bool(args[0] == ":memory:")
+        return _serves_sqlite(in_memory=args[0] == ":memory:")
     if event == "socket.getaddrinfo":
         return _asks_for_numbers(inspect.currentframe())
     return event in _READING_EVENTS and _reads_the_program(inspect.currentframe())
+
+
+def _serves_sqlite(*, in_memory: bool) -> bool:
+    """Whether the standard library's SQLite may be used: on the disk of a process's host, or without any."""
+    from simkit._sqlite.stdlib import serve
+    from simkit.points import current_world
+
+    world = current_world()
+    served = world is not None and serve(world)
+    return in_memory or (served and _in_a_process())
 
 
 def _in_a_process() -> bool:
