@@ -117,13 +117,13 @@ class Corpus:
         chosen = self._chosen[entry.id]
         return 1 + sum(UNIT // (self._stems[stem_of(feature)] + chosen) for feature in self._owned[entry.id])
 
-    def pick(self, random: Random) -> Entry:
+    def pick(self, rng: Random) -> Entry:
         """Draw an entry by energy; IndexError when there is none."""
         entries = list(self._entries.values())
         if self._stale >= _REFRESH or len(self._sums) != len(entries):
             self._sums = list(itertools.accumulate(map(self.energy, entries)))
             self._stale = 0
-        drawn = random.randrange(self._sums[-1]) if self._sums else 0
+        drawn = rng.randrange(self._sums[-1]) if self._sums else 0
         return entries[bisect.bisect_right(self._sums, drawn)]
 
     def chose(self, entry: Entry) -> None:

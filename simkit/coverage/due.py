@@ -30,8 +30,8 @@ class Due:
 
 def due(entry: Entry, fresh: tuple[tuple[Place, int], ...]) -> list[Due]:
     """Changes to try, in an order that is drawn, the same for the same tape."""
-    random = Random(int(entry.id, 16))
-    found = [Due({site: value}) for site, value in tapes.each(tapes.Ground(entry.asked, fresh), DUE_MAX, random)]
+    rng = Random(int(entry.id, 16))
+    found = [Due({site: value}) for site, value in tapes.each(tapes.Ground(entry.asked, fresh), DUE_MAX, rng)]
     if entry.frontier:
         found += [Due(schedule=plan) for plan in schedules.each(entry.taken, entry.frontier)[:DUE_MAX]]
-    return [found.pop(random.randrange(len(found))) for _ in tuple(found)]
+    return [found.pop(rng.randrange(len(found))) for _ in tuple(found)]

@@ -25,59 +25,59 @@ _EAGER = 4
 _ATTEMPTS = 16
 
 
-def mutate(corpus: Corpus, random: Random, sites: Asked) -> Mutant:
+def mutate(corpus: Corpus, rng: Random, sites: Asked) -> Mutant:
     """Draw an entry of the corpus and change it: departures and a schedule for a `LooseSchedule`.
 
     Args:
         corpus: one with no entries gives the default run.
-        random: where every choice comes from.
+        rng: where every choice comes from.
         sites: where to depart an entry that does not say what its run was asked.
 
     Returns: a tape that was not returned before, as long as one is found in a few attempts.
     """
     mutant: Mutant = {}, ()
     for _ in range(_ATTEMPTS if len(corpus) else 0):
-        entry = corpus.pick(random)
-        mutant = _mutant(corpus, entry, random, sites)
+        entry = corpus.pick(rng)
+        mutant = _mutant(corpus, entry, rng, sites)
         if corpus.untried(_digest(mutant)):
             corpus.chose(entry)
             break
     return mutant
 
 
-def _mutant(corpus: Corpus, entry: Entry, random: Random, sites: Asked) -> Mutant:
+def _mutant(corpus: Corpus, entry: Entry, rng: Random, sites: Asked) -> Mutant:
     departures, schedule = entry.tape
-    if corpus.due[entry.id] and random.randrange(_EAGER):
+    if corpus.due[entry.id] and rng.randrange(_EAGER):
         due = corpus.due[entry.id].pop()
         return dict(sorted({**departures, **due.departures}.items())), due.schedule or schedule
     ground = Ground(entry.asked or sites, corpus.fresh[entry.id])
     times = 1
-    while times < _STACKED_MAX and random.randrange(3) == 0:
+    while times < _STACKED_MAX and rng.randrange(3) == 0:
         times += 1
     for _ in range(times):
-        if _wants_schedule(entry, ground, random):
+        if _wants_schedule(entry, ground, rng):
             run = schedules.Run(entry.taken, entry.frontier)
-            schedule = schedules.change(schedule, run, _donor(corpus, random, schedules.SPLICES), random)
+            schedule = schedules.change(schedule, run, _donor(corpus, rng, schedules.SPLICES), rng)
         else:
-            departures = tapes.change(departures, ground, _donor_tape(corpus, random), random)
+            departures = tapes.change(departures, ground, _donor_tape(corpus, rng), rng)
     return dict(sorted(departures.items())), schedule
 
 
-def _wants_schedule(entry: Entry, ground: Ground, random: Random) -> bool:
+def _wants_schedule(entry: Entry, ground: Ground, rng: Random) -> bool:
     """One change in three is to the schedule, when there is a choice of tasks; all are, when there is nothing else."""
     switchable = len({task for task, _ in (*entry.taken, *entry.schedule)}) > 1
-    return switchable and (not (ground.asked or entry.departures) or random.randrange(3) == 0)
+    return switchable and (not (ground.asked or entry.departures) or rng.randrange(3) == 0)
 
 
-def _donor(corpus: Corpus, random: Random, one_in: int) -> tuple[Segment, ...]:
-    if random.randrange(one_in):
+def _donor(corpus: Corpus, rng: Random, one_in: int) -> tuple[Segment, ...]:
+    if rng.randrange(one_in):
         return ()
-    entry = corpus.pick(random)
+    entry = corpus.pick(rng)
     return entry.schedule or entry.taken
 
 
-def _donor_tape(corpus: Corpus, random: Random) -> Mapping[Site, int]:
-    return {} if random.randrange(tapes.SPLICES) else corpus.pick(random).departures
+def _donor_tape(corpus: Corpus, rng: Random) -> Mapping[Site, int]:
+    return {} if rng.randrange(tapes.SPLICES) else corpus.pick(rng).departures
 
 
 def _digest(mutant: Mutant) -> bytes:

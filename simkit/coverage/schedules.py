@@ -39,33 +39,33 @@ class Run:
 _Change = Callable[[Plan, Run, Random], Plan]
 
 
-def change(plan: Plan, run: Run, donor: Plan, random: Random) -> Plan:
+def change(plan: Plan, run: Run, donor: Plan, rng: Random) -> Plan:
     """Change one thing about `plan`, of which `run` came; a `donor` lends its end."""
     if donor:
-        changed = splice(plan or run.taken, donor, random)
+        changed = splice(plan or run.taken, donor, rng)
     else:
         changes = _CHANGES if plan else (preempt, extend)
-        changed = changes[random.randrange(len(changes))](plan, run, random)
+        changed = changes[rng.randrange(len(changes))](plan, run, rng)
         if changed == plan:
-            changed = preempt(plan, run, random)
+            changed = preempt(plan, run, rng)
     return merged(changed)[:_SEGMENTS_MAX]
 
 
-def preempt(plan: Plan, run: Run, random: Random) -> Plan:
+def preempt(plan: Plan, run: Run, rng: Random) -> Plan:
     """After any step another task goes on first; what comes after stays, or is left to the default."""
     whole = run.taken or plan
-    at = 1 + random.randrange(sum(count for _, count in whole))
-    switched = _switched(whole, at, random)
-    return (*switched, *_rest(whole, at)) if switched and random.randrange(2) else switched or plan
+    at = 1 + rng.randrange(sum(count for _, count in whole))
+    switched = _switched(whole, at, rng)
+    return (*switched, *_rest(whole, at)) if switched and rng.randrange(2) else switched or plan
 
 
-def extend(plan: Plan, run: Run, random: Random) -> Plan:
+def extend(plan: Plan, run: Run, rng: Random) -> Plan:
     """One switch soon after what is new about the entry began, or else soon after the last one of the plan."""
     whole = run.taken or plan
     at = run.frontier or sum(count for _, count in plan)
-    while random.randrange(2):
+    while rng.randrange(2):
         at += 1
-    return _switched(whole, at, random) or plan
+    return _switched(whole, at, rng) or plan
 
 
 def each(taken: Plan, frontier: int) -> list[Plan]:
@@ -79,14 +79,14 @@ def each(taken: Plan, frontier: int) -> list[Plan]:
     ]
 
 
-def _switched(whole: Plan, at: int, random: Random) -> Plan:
+def _switched(whole: Plan, at: int, rng: Random) -> Plan:
     """The first steps of a run, and then another task, for a few steps or until it cannot go on; () if there is none."""
     begun = cut(whole, at)
     others = _others(whole, begun)
     if not others:
         return ()
-    steps = _TO_BLOCK if random.randrange(3) == 0 else 1 + random.randrange(2 << random.randrange(3))
-    return (*begun, (others[random.randrange(len(others))], steps))
+    steps = _TO_BLOCK if rng.randrange(3) == 0 else 1 + rng.randrange(2 << rng.randrange(3))
+    return (*begun, (others[rng.randrange(len(others))], steps))
 
 
 def _others(whole: Plan, begun: Plan) -> list[int]:
@@ -117,38 +117,38 @@ def cut(plan: Plan, steps: int) -> Plan:
     return tuple(found)
 
 
-def undo(plan: Plan, _run: Run, random: Random) -> Plan:
+def undo(plan: Plan, _run: Run, rng: Random) -> Plan:
     """A segment less."""
-    at = random.randrange(len(plan))
+    at = rng.randrange(len(plan))
     return (*plan[:at], *plan[at + 1 :])
 
 
-def shift(plan: Plan, _run: Run, random: Random) -> Plan:
+def shift(plan: Plan, _run: Run, rng: Random) -> Plan:
     """A switch sooner or later."""
-    at = random.randrange(len(plan))
+    at = rng.randrange(len(plan))
     task, steps = plan[at]
-    shifted = (steps // 2, steps - 1, steps + 1, 2 * steps, 1 + random.randrange(steps))[random.randrange(5)]
+    shifted = (steps // 2, steps - 1, steps + 1, 2 * steps, 1 + rng.randrange(steps))[rng.randrange(5)]
     return (*plan[:at], (task, max(1, min(shifted, _TO_BLOCK))), *plan[at + 1 :])
 
 
-def exchange(plan: Plan, _run: Run, random: Random) -> Plan:
+def exchange(plan: Plan, _run: Run, rng: Random) -> Plan:
     """Two neighbours in the other order."""
-    at = random.randrange(max(1, len(plan) - 1))
+    at = rng.randrange(max(1, len(plan) - 1))
     return (*plan[:at], *reversed(plan[at : at + 2]), *plan[at + 2 :])
 
 
-def reassign(plan: Plan, run: Run, random: Random) -> Plan:
+def reassign(plan: Plan, run: Run, rng: Random) -> Plan:
     """Another task takes the steps of a segment."""
     tasks = sorted({task for task, _ in (*run.taken, *plan) if task != _INIT}) or [_INIT]
-    at = random.randrange(len(plan))
-    return (*plan[:at], (tasks[random.randrange(len(tasks))], plan[at][1]), *plan[at + 1 :])
+    at = rng.randrange(len(plan))
+    return (*plan[:at], (tasks[rng.randrange(len(tasks))], plan[at][1]), *plan[at + 1 :])
 
 
-def splice(plan: Plan, donor: Plan, random: Random) -> Plan:
+def splice(plan: Plan, donor: Plan, rng: Random) -> Plan:
     """The beginning of one and the end of the other, from about the same step on."""
     if not plan:
         return donor
-    cut = random.randrange(len(plan)) + 1
+    cut = rng.randrange(len(plan)) + 1
     steps, rest = sum(taken for _, taken in plan[:cut]), 0
     for at, (_, taken) in enumerate(donor):
         if rest >= steps:
