@@ -1,23 +1,31 @@
-"""How cost grows: ten times the tasks, and a million steps with the trace on disk."""
+"""How cost grows: ten times the tasks, ten times the machines, and a million steps with the trace on disk.
+
+The work of a task is the same however many there are. What is measured beyond that is what grows faster than their number:
+searches through all of them, and, from a thousand tasks on, memory that is no longer in the processor's caches.
+"""
 
 from __future__ import annotations
 
 import gc
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import trio
 
+from simkit.process import current_process
 from simkit.strategy import RandomWalk
 from simkit.tape import Tape
 from simkit.world import Limits, World, run
 from tests.benchmarks.contest import Gauge
 
-TASKS = 1000
+TASKS = (100, 1000)
+MACHINES = 100
 TIMES = 10
 TURNS = 5
 STEPS = 1_000_000
@@ -29,11 +37,10 @@ _REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 
 def contests(scale: int) -> list[Gauge]:
-    """Both rows, `scale` per cent of the usual work."""
+    """Every row, `scale` per cent of the usual work."""
     return [
-        Gauge(
-            f"time of {TIMES} × the tasks", "times as long", lambda: growth(max(10, TASKS * scale // 100)), at_most=12
-        ),
+        *(_growth("tasks", max(10, tasks * scale // 100), sleepers) for tasks in TASKS),
+        _growth("machines", max(10, MACHINES * scale // 100), machines),
         Gauge(
             f"memory after {STEPS * scale // 100:,} steps, trace on disk",
             "MB",
@@ -43,17 +50,38 @@ def contests(scale: int) -> list[Gauge]:
     ]
 
 
-def growth(tasks: int) -> float:
-    """How many times as long ten times the tasks take, each doing the same; the least disturbed of some turns."""
+def _growth(of: str, number: int, program: Callable[[World, int], Awaitable[None]]) -> Gauge:
+    title = f"time of {number * TIMES:,} {of} beside {number:,}"
+    return Gauge(title, "times as long", lambda: growth(program, number), at_most=12)
+
+
+def growth(program: Callable[[World, int], Awaitable[None]], number: int) -> float:
+    """How many times as long a program of ten times the number takes; the least disturbed of some turns."""
     few, many = [], []
     for _ in range(TURNS):
-        few.append(seconds(tasks))
-        many.append(seconds(tasks * TIMES))
+        few.append(min(seconds(program, number) for _ in range(TURNS)))
+        many.append(seconds(program, number * TIMES))
     return min(many) / min(few)
 
 
-def seconds(tasks: int) -> float:
-    """Processor time of a run in which so many tasks sleep, take a lock, and run side by side."""
+def seconds(program: Callable[[World, int], Awaitable[None]], number: int) -> float:
+    """Processor time of one run, digest included."""
+    tape = Tape.from_seed(1)
+    gc.collect()
+    began = time.process_time()
+    outcome = run(
+        lambda world: program(world, number),
+        tape=tape,
+        strategy=RandomWalk(tape.stream("schedule")),
+        limits=Limits(steps=100_000_000),
+    )
+    outcome.unwrap()
+    assert outcome.digest
+    return time.process_time() - began
+
+
+async def sleepers(_world: World, tasks: int) -> None:
+    """Tasks that sleep, take a lock that ten of them share, and run side by side."""
 
     async def work(number: int, lock: trio.Lock) -> None:
         for nap in range(3):
@@ -62,19 +90,31 @@ def seconds(tasks: int) -> float:
                 await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
 
-    async def main(_world: World) -> None:
-        locks = [trio.Lock() for _ in range(1 + tasks // 10)]
-        async with trio.open_nursery() as nursery:
-            for number in range(tasks):
-                nursery.start_soon(work, number, locks[number % len(locks)])
+    locks = [trio.Lock() for _ in range(1 + tasks // 10)]
+    async with trio.open_nursery() as nursery:
+        for number in range(tasks):
+            nursery.start_soon(work, number, locks[number % len(locks)])
 
-    tape = Tape.from_seed(1)
-    gc.collect()
-    began = time.process_time()
-    outcome = run(main, tape=tape, strategy=RandomWalk(tape.stream("schedule")), limits=Limits(steps=100_000_000))
-    outcome.unwrap()
-    assert outcome.digest
-    return time.process_time() - began
+
+async def machines(world: World, hosts: int) -> None:
+    """Hosts with a process, a socket and a file each; half of the processes end by themselves, half are killed."""
+
+    async def work() -> None:
+        sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        await sock.bind(("", 4000))
+        me = current_process()
+        assert me is not None
+        file = me.host.disk.open("/data/file", owner=me, create=True)
+        file.write(b"started", 0)
+        file.fsync()
+        await trio.sleep(1)
+
+    processes = [world.host(f"h{number}").start(work) for number in range(hosts)]
+    await trio.sleep(0.5)
+    for process in processes[::2]:
+        process.kill()
+    for process in processes:
+        await process.wait()
 
 
 def memory_of(steps: int) -> float:
