@@ -20,12 +20,15 @@ from random import Random
 from simkit.coverage.due import Due, due
 from simkit.coverage.edges import stem_of
 from simkit.coverage.entry import DamagedError, Entry, Place, entry_of
+from simkit.errors import Problem, SimkitError
 from simkit.strategy import Segment
 from simkit.tape import Asked, Site
 
 #: Energy that a feature lends when one run alone has shown it.
 UNIT = 1 << 20
 ENTRIES_MAX = 2000
+#: When so many features are known, no more are new.
+FEATURES_MAX = 1_000_000
 _TRIED_MAX = 100_000
 #: The chances of being drawn are worked out anew after so many offers.
 _REFRESH = 16
@@ -92,9 +95,11 @@ class Corpus:
             moments: after how many steps each edge was first taken, `Features.moments`: where a mutant had better switch.
         """
         shown = sorted(features)
-        new = [feature for feature in shown if feature not in self.hits]
+        room = len(self.hits) < FEATURES_MAX  # a program may make up names without end
+        new = [feature for feature in shown if room and feature not in self.hits]
         for feature in shown:
-            self.hits[feature] = self.hits.get(feature, 0) + 1
+            if room or feature in self.hits:
+                self.hits[feature] = self.hits.get(feature, 0) + 1
         stems = dict.fromkeys(map(stem_of, shown))
         frontier = max(((moments or {}).get(stem, 0) for stem in stems if stem not in self._stems), default=0)
         for stem in stems:
@@ -162,14 +167,23 @@ class Corpus:
         return corpus
 
     def save(self, folder: Path) -> None:
-        """Write each entry to a file of its own, named by its digest; take away files of entries that were replaced."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for entry in self:
-            if entry.id in self._unsaved or not (folder / f"{entry.id}.json").exists():
-                entry.save(folder)
+        """Write each entry to a file of its own, named by its digest; take away files of entries that were replaced.
+
+        SimkitError when the folder cannot be written; what was written so far stays, and is whole.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for entry in self:
+                if entry.id in self._unsaved or not (folder / f"{entry.id}.json").exists():
+                    entry.save(folder)
+            for gone in self._gone:
+                (folder / f"{gone}.json").unlink(missing_ok=True)
+        except OSError as error:
+            what = f"the corpus cannot be written: {error.strerror}"
+            raise SimkitError(
+                Problem("corpus-unwritable", what, str(folder), "a folder with room to write in")
+            ) from error
         self._unsaved.clear()
-        for gone in self._gone:
-            (folder / f"{gone}.json").unlink(missing_ok=True)
         self._gone.clear()
 
     # ---- inside
@@ -212,6 +226,8 @@ class Corpus:
 def _loaded(path: Path) -> list[Entry]:
     try:
         return [Entry.load(path)]
+    except FileNotFoundError:
+        return []  # replaced by another process since the folder was listed
     except DamagedError as damaged:
         aside = path.with_suffix(".damaged")
         path.replace(aside)

@@ -94,7 +94,7 @@ class Entry:
 
     @classmethod
     def load(cls, path: Path) -> Entry:
-        """Read an entry; SimkitError for one of another schema, DamagedError for what is no entry at all."""
+        """Read an entry; SimkitError for one of another schema, DamagedError for what is no entry, FileNotFoundError."""
         data = _read(path)
         if data.get("schema") != SCHEMA:
             raise _other_version(path, data.get("schema"))
@@ -143,6 +143,8 @@ def _read(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"it is not JSON, or cut short: {error}") from error
+    except FileNotFoundError:
+        raise  # somebody else has replaced it meanwhile
     except OSError as error:
         what = f"an entry of the corpus cannot be read: {error.strerror}"
         raise SimkitError(Problem("corpus-unreadable", what, str(path), "a readable file")) from error

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from simkit.host import Host
 
 _DIGITS = re.compile(r"\d+")
+#: UUIDs and digests.
+_HEX = re.compile(r"(?<![^\W_])(?=[a-f-]*\d)[\da-f][\da-f-]{7,}(?![^\W_])", re.IGNORECASE)
 #: What tempfile and the like make up.
 _MADE_UP = re.compile(r"(?<![a-z])tmp[a-z0-9_]{6,}", re.IGNORECASE)
 _FILES_MAX = 200
@@ -38,7 +40,7 @@ def shapes(host: Host, when: str) -> list[str]:
 
 def folded(name: str) -> str:
     """A name without what only tells one from another: `wal-0017.log` and `wal-0018.log` are one kind of file."""
-    return _DIGITS.sub("#", _MADE_UP.sub("tmp*", name))
+    return _DIGITS.sub("#", _HEX.sub("#", _MADE_UP.sub("tmp*", name)))
 
 
 def _size(inode: Inode) -> str:

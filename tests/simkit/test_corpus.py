@@ -174,6 +174,31 @@ def test_another_version_is_refused_and_more_fields_are_not(tmp_path: Path) -> N
     assert path.exists()
 
 
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Saving into what is no folder is an error that names it, and nothing is forgotten."""
+    (tmp_path / "file").write_text("")
+    corpus = some_corpus()
+    with pytest.raises(SimkitError, match="cannot be written") as caught:
+        corpus.save(tmp_path / "file")
+    assert str(tmp_path / "file") in str(caught.value)
+    corpus.save(tmp_path / "folder")
+    assert len(Corpus.load(tmp_path / "folder")) == 3
+
+
+def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each adds its tapes to the folder; one that another process replaces while the folder is read is passed over."""
+    one, other = some_corpus(), Corpus()
+    other.offer(departures(x=1), (), {"other"})
+    one.save(tmp_path)
+    other.save(tmp_path)
+    assert len(Corpus.load(tmp_path)) == 4
+    gone = min(tmp_path.glob("*.json"))
+    listed = [*sorted(tmp_path.glob("*.json"))]
+    monkeypatch.setattr(Path, "glob", lambda _self, _pattern: listed)
+    gone.unlink()
+    assert len(Corpus.load(tmp_path)) == 3
+
+
 def test_what_a_run_took_is_kept_in_bounds() -> None:
     """Of a long run's schedule only the beginning is kept."""
     corpus = Corpus()

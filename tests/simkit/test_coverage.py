@@ -17,6 +17,7 @@ import simkit
 from simkit.coverage import EdgesSkippedWarning, Features, guided
 from simkit.coverage.edges import step
 from simkit.coverage.scope import Scope
+from simkit.coverage.shapes import folded
 from simkit.disk import ALWAYS
 from simkit.searching import search
 from simkit.tape import Tape
@@ -418,6 +419,22 @@ def test_points_faults_pairs_and_shapes_are_features() -> None:
     assert any(feature.startswith("disk end store-# ") for feature in shown)
     assert "switch main > store-#/main##" in shown
     assert not edges(shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/data/wal-0017.log", "/data/wal-#.log"),
+        ("/tmp/tmpk3v_9ab1/x", "/tmp/tmp*/x"),
+        ("/blobs/3f2504e0-4f89-11d3-9a0c-0305e82c3301", "/blobs/#"),
+        ("/blobs/54fbfacd064dc657.bin", "/blobs/#.bin"),
+        ("/facade/defaced", "/facade/defaced"),
+        ("replica-2", "replica-#"),
+    ],
+)
+def test_names_are_folded(name: str, kind: str) -> None:
+    """Numbers, digests and made-up names do not count; words do, also those of the letters a to f."""
+    assert folded(name) == kind
 
 
 def test_a_run_that_is_not_watched_pays_nothing_and_says_nothing() -> None:
