@@ -93,6 +93,8 @@ class Ran:
     asked: Asked = attrs.field(factory=dict)
     taken: tuple[Segment, ...] = ()
     features: frozenset[str] = frozenset()
+    #: After how many steps it first took each edge of the program's code.
+    moments: Mapping[str, int] = attrs.field(factory=dict, repr=False)
     #: Why its features do not say which code ran; empty when they do.
     blind: str = ""
 

@@ -34,7 +34,8 @@ def run_batch(task: Task, jobs: Sequence[Job]) -> list[Ran]:
         with Features.of(task.program) as features:
             for job in jobs:
                 ran = _run(task, job)
-                found.append(attrs.evolve(ran, features=features.take(), blind=features.blind))
+                shown = features.take()
+                found.append(attrs.evolve(ran, features=shown, moments=features.moments, blind=features.blind))
     return found
 
 
@@ -65,7 +66,9 @@ class Breeder:
         """Offer what a run showed, and return how much of it is new."""
         if ran.healed or ran.failure is not None:
             return 0
-        return self.corpus.offer(ran.departures, ran.schedule, ran.features, asked=ran.asked, taken=ran.taken)
+        return self.corpus.offer(
+            ran.departures, ran.schedule, ran.features, asked=ran.asked, taken=ran.taken, moments=ran.moments
+        )
 
     def _job(self) -> Job:
         number, self._made = self._made, self._made + 1
