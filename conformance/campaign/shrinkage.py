@@ -60,9 +60,16 @@ def shrink_failure(
     with applied(mutant):
         trial = _Trial(target, case, kind, bounds, stopping)
         departures = {**without_scenario(case.departures), **departures_of(trial.whole)}
-        budget = Budget(bounds.runs)
         try:
-            found = shrink(trial, departures, case.schedule, fingerprint=kind, budget=budget, progress=progress)
+            found = shrink(
+                trial,
+                departures,
+                case.schedule,
+                fingerprint=kind,
+                budget=Budget(bounds.runs),
+                progress=progress,
+                departures_first=True,
+            )
             why = explain(trial, found.best, runs_max=bounds.runs)
             again = trial.again(found.best)
         except (SimkitError, OverBudget):  # told by the run as it was found

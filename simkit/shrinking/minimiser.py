@@ -51,6 +51,7 @@ def shrink(
     fingerprint: Fingerprint | None = None,
     budget: Budget = DEFAULT_BUDGET,
     progress: Callable[[Progress], object] | None = None,
+    departures_first: bool = False,
 ) -> Shrunk:
     """Find the fewest departures and pre-emptions with which the run still fails in the same way.
 
@@ -61,6 +62,8 @@ def shrink(
         fingerprint: how it must fail; None for whatever the first run gives.
         budget: how many runs and how much time at most. One run is made to see the failure again, and counts.
         progress: called after every run.
+        departures_first: begin with them, as what is done to a run decides more often than who takes which step where they
+            are crashes and faults; where they are data, it is the other way round.
 
     Returns: the simplest run found, also when the budget ended the search. Raises SimkitError when the failure is not
     seen again at all, or is another one.
@@ -70,15 +73,17 @@ def shrink(
     search = Search(runs, first, progress)
     stopped: Stop | None = None
     try:
-        _rounds(search)
+        _rounds(search, departures_first=departures_first)
     except OverBudget as over:
         stopped = over.stop
     return Shrunk(first.fingerprint, first, search.best, runs.made, stopped)
 
 
-def _rounds(search: Search) -> None:
+def _rounds(search: Search, *, departures_first: bool) -> None:
     if search.fails(departures={}, plan=()):
         return
+    if departures_first:
+        tapes.fewer(search)
     before = None
     while before is not search.best:
         before = search.best

@@ -70,6 +70,16 @@ def test_the_same_failure_gives_the_same_case(small: Small) -> None:
     assert made_small(found(), Bounds(200)) == small
 
 
+def test_what_strikes_by_number_and_time_is_made_small_too() -> None:
+    """Interruptions go before the schedule: one that hangs on the timing of all the others would keep them."""
+    judged = found("repeat-without-lookup", 23)
+    result = made_small(judged, Bounds(60), "EFF-4 duplicate effect")
+    assert result is not None
+    assert "stopped" not in result.told
+    assert result.judged.case is not None
+    assert len(result.judged.case.scenario["interruptions"]) == 1
+
+
 def test_another_failure_is_not_taken_for_it() -> None:
     """A kind that the run does not show cannot be made small, nor can one when nobody has time."""
     judged = found()
