@@ -1,7 +1,7 @@
 """`socket.socket` in a simulation: made, bound and set to listen as usual, and then handed to trio.
 
 Servers make their sockets by the standard library, and pass them to `trio.socket.from_stdlib_socket`; from there on they
-are those of the simulated network. Calls that wait cannot be simulated, as only trio's tasks wait: they are refused.
+are those of the simulated network. Calls that wait are for simulated threads (`simkit.threaded`): in a task they are refused.
 """
 
 from __future__ import annotations
