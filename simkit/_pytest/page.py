@@ -43,8 +43,8 @@ def folder(name: str, root: Path, store: Path) -> Path:
     if not name:
         return store / FOLDER
     path = root / name
-    foreign = path.is_file() or (path.is_dir() and any(one.suffix not in {".html", ""} for one in path.iterdir()))
-    if foreign:
+    inside = list(path.iterdir()) if path.is_dir() else []
+    if path.is_file() or any(one.suffix != ".html" or one.is_dir() for one in inside):
         raise SimkitError(
             Problem(
                 "html-folder",
