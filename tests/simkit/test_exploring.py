@@ -177,6 +177,12 @@ def test_the_same_arguments_give_the_same_report(program: Callable[[World], Any]
     assert json.loads(json.dumps(again.to_json())) == json.loads(json.dumps(first.to_json()))
 
 
+@pytest.mark.parametrize("program", [programs.asks_twice, programs.served])
+def test_both_kernels_explore_the_same(program: Callable[[World], Any]) -> None:
+    """Sites, strikes and traces are those of the other loop."""
+    assert explored(program, tuple(STAGES), 80, kernel="fallback") == explored(program, tuple(STAGES), 80)
+
+
 def test_another_seed_draws_other_runs() -> None:
     """The stages that draw nothing are the same all the same."""
     one, other = (explored(programs.coins, ["singles", "portfolio"], 60, seed=seed) for seed in (1, 2))
