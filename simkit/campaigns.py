@@ -6,6 +6,7 @@ batches and come back in order, so that the same seeds give the same campaign, h
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ import attrs
 
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
+from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
@@ -138,7 +140,8 @@ def campaign(
     adding = _Adding(save)
     module = getattr(program, "__module__", None)
     preload = [module] if module not in {None, "__main__"} else []
-    with Crew(jobs, executor=executor, preload=preload, stall_s=stall_s) as crew:
+    in_a_row = keeping() if jobs == 1 and executor is None else contextlib.nullcontext()
+    with Crew(jobs, executor=executor, preload=preload, stall_s=stall_s) as crew, in_a_row:
         for count, result in enumerate(crew.map(one_run, numbers, batch=_batch(numbers, jobs, executor)), 1):
             adding.add(result)
             if told is not None and count % _BATCH == 0:

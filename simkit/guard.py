@@ -78,7 +78,6 @@ class _Places:
     def __init__(self) -> None:
         self._patches: _Patches | None = None
         self._needed = 0
-        self._keeping = 0
         self._seen = 0
 
     def take(self) -> None:
@@ -97,26 +96,22 @@ class _Places:
         if not self._needed and self._patches is not None:
             self._patches.undo()
 
-    @contextlib.contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Need them from the first run of this block on until its end."""
-        self.take()
-        try:
-            yield
-        finally:
-            self.leave()
-
 
 _places = _Places()
 
 
-def keeping() -> contextlib.AbstractContextManager[None]:
-    """Leave the stand-ins in place between the runs of this block: for many short runs in a row.
+@contextlib.contextmanager
+def keeping() -> Iterator[None]:
+    """Leave the stand-ins in place between the runs of this block, or of a function decorated with it: for many short runs.
 
     Outside a run they do what the real functions do, a little slower, and whoever replaces one of them meanwhile, as mocks
     do, may. But no code in the block may look below Python's surface, such as a C extension that patches `time` itself.
     """
-    return _places.keeping()
+    _places.take()
+    try:
+        yield
+    finally:
+        _places.leave()
 
 
 class Guard:

@@ -28,6 +28,7 @@ from typing import Any, Generic, Self, TypeVar
 import attrs
 
 from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.guard import keeping
 
 __all__ = ["Crew", "Lost"]
 
@@ -226,6 +227,7 @@ def _leave_with(sentinel: int) -> None:
     os._exit(1)
 
 
+@keeping()
 def _do(function: Callable[[T], R], chunk: list[T], stall_s: float | None) -> list[R]:
     results = []
     for item in chunk:

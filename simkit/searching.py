@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import attrs
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
 from simkit.errors import SimkitError
+from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.strategies import Exploration, RedundantError, named
@@ -122,16 +124,17 @@ def search(
     exploration = named(strategy) if isinstance(strategy, str) else strategy
     progress = _Progress(exploration, seed)
     failure: _Failure | None = None
-    while failure is None and progress.runs < runs_max:
-        chosen = progress.begin()
-        if chosen is None:
-            break
-        world_seed = progress.world_seed
-        tape = Tape.from_seed(world_seed)
-        outcome = run(program, tape=tape, strategy=chosen, limits=limits, kernel=kernel, guard=guard)
-        if progress.end(outcome):
-            error = failing(outcome)
-            failure = None if error is None else _Failure(error, world_seed, outcome)
+    with keeping() if guard else contextlib.nullcontext():
+        while failure is None and progress.runs < runs_max:
+            chosen = progress.begin()
+            if chosen is None:
+                break
+            world_seed = progress.world_seed
+            tape = Tape.from_seed(world_seed)
+            outcome = run(program, tape=tape, strategy=chosen, limits=limits, kernel=kernel, guard=guard)
+            if progress.end(outcome):
+                error = failing(outcome)
+                failure = None if error is None else _Failure(error, world_seed, outcome)
     if failure is None:
         return NotFound(exploration.name, progress.counts(), progress.exhausted)
     case = failure.case(exploration.name, seed, target or _name(program))
