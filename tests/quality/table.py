@@ -126,14 +126,15 @@ def page(cells: Cells, seeds: int, runs_max: int) -> str:
     others = {name: row for name, row in cells.items() if name in EXTRA}
     return f"""# Yardstick: schedules to the first failure
 
-Written by `make yardstick`. Ports of programs of SCTBench, ConVul and RADBench, and of programs that no strategy was tuned
-on (below), under {seeds} seeds, at most {runs_max:,} schedules each. A cell is median / mean over the seeds that found the
-fault; "(a/{seeds})" tells how many did when not all, "–" that none did under the seeds tried: a strategy gives up on a
-program after {_GIVE_UP_AFTER} seeds, or {_STEPS_IN_VAIN_MAX:,} steps, in vain. "steps" is the length of a run. In brackets
-the means of the published artefacts (SURW's and RFF's, 20 trials, cap 10,000), whose steps are memory accesses of the
-original programs: compare strategies on the same port, not columns of two tables.
+Written by `make yardstick`. Ports of programs of SCTBench, ConVul and RADBench, and of others that no strategy was tuned on
+(from `account` on), under {seeds} seeds, at most {runs_max:,} schedules each. A cell is median / mean over the seeds that
+found the fault; "(a/{seeds})" tells how many did when not all, "–" that none did under the seeds tried: a strategy gives up
+on a program after {_GIVE_UP_AFTER} seeds, or {_STEPS_IN_VAIN_MAX:,} steps, in vain. "steps" is the length of a run. In
+brackets the means of the published artefacts (SURW's and RFF's, 20 trials, cap 10,000), whose steps are memory accesses of
+the original programs: compare strategies on the same port, not columns of two tables.
 
-{portfolio_told(listed)}; on the others, {portfolio_told(others).removeprefix("portfolio: ")}.
+On the programs of the yardstick: {portfolio_told(listed)}.
+On the others: {portfolio_told(others)}.
 
 SafeStack is left out: `make nightly` searches for it with SURW, a million schedules long.
 
