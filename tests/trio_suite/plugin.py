@@ -16,16 +16,21 @@ import trio.testing
 from trio._core import _run
 from trio.abc import Clock
 
-import simkit  # noqa: F401  # the package is whole before its parts
+import simkit
 from simkit._kernel import fallback, loop, threads
 from simkit._kernel.kernel import Kernel
-from tests.trio_suite.skipped import FAILING, UNSAFE
+from simkit.tape import Tape
+from simkit.world import World
+from tests.trio_suite.skipped import FAILING, IN_WORLD, UNSAFE
 
-_DRIVE = {"fast": loop.drive, "fallback": fallback.drive}[os.environ.get("SIMKIT_TRIO_KERNEL", "fast")]
-threads.STUCK_S = 1.0  # some tests let a thread wait for another one
+_KERNEL: Any = os.environ.get("SIMKIT_TRIO_KERNEL", "fast")
+_DRIVE = {"fast": loop.drive, "fallback": fallback.drive}[_KERNEL]
+threads.STUCK_S = 0.5  # some tests let a thread wait for another one
 _STEPS_MAX = 2_000_000
 _TIME_NS_MAX = 10**9 * 3600 * 24 * 365
 _NS = 10**9
+#: The test that runs, when it has a world.
+_in_world: list[str] = []
 
 
 class VirtualMockClock(Clock):
@@ -63,6 +68,8 @@ def run(
         raise RuntimeError("Attempted to call run() from inside a run()")
     if instruments or restrict_keyboard_interrupt_to_checkpoints:
         raise NotImplementedError("the kernel has neither instruments nor signals")
+    if _in_world:
+        return _run_in_world(async_fn, args, clock)
     kernel = Kernel(None, lambda _: None, steps_max=_STEPS_MAX, time_ns_max=_TIME_NS_MAX)
     kernel.runner.strict_exception_groups = strict_exception_groups
     if isinstance(clock, VirtualMockClock):
@@ -71,6 +78,20 @@ def run(
         raise NotImplementedError("the kernel has its own clock")
     with threads.installed(kernel, lambda: 50_000):
         return kernel.run(_DRIVE, async_fn, args)
+
+
+def _run_in_world(async_fn: Callable[..., Any], args: tuple[Any, ...], clock: Any) -> Any:
+    async def main(world: World) -> Any:
+        if isinstance(clock, VirtualMockClock):
+            clock.kernel = world.kernel
+        return await async_fn(*args)
+
+    return simkit.run(main, tape=Tape.from_seed(0), kernel=_KERNEL, guard=False).unwrap()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note whether this test has a world."""
+    _in_world[:] = [item.name] if item.path.stem in IN_WORLD else []
 
 
 for _module in (trio, trio._core, _run):
