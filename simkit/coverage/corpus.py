@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 
+import attrs
+
 from simkit.coverage.due import Due, due
 from simkit.coverage.edges import stem_of
 from simkit.coverage.entry import DamagedError, Entry, Place, entry_of
@@ -38,6 +40,21 @@ class CorpusDamagedWarning(UserWarning):
     """A file of a corpus was set aside."""
 
 
+@attrs.define
+class Kept:
+    """An entry in a corpus, and what the corpus knows of it."""
+
+    entry: Entry
+    #: The features that give it energy: it was the first to show them, or took the place of the one that was.
+    owned: list[str]
+    #: Places that nobody was asked at before, from which occurrence on.
+    fresh: list[tuple[Place, int]]
+    #: What is to be tried one by one with it; the last is next.
+    due: list[Due]
+    #: How often it was changed so far.
+    chosen: int = 0
+
+
 class Corpus:
     """Tapes in the order of coming. The same calls give the same corpus.
 
@@ -51,14 +68,8 @@ class Corpus:
         self.entries_max = entries_max
         #: How many runs have shown each feature that any has.
         self.hits: dict[str, int] = {}
-        #: Places that an entry was the first to be asked at, by its id: (place, from which occurrence on).
-        self.fresh: dict[str, tuple[tuple[Place, int], ...]] = {}
-        #: What is to be tried one by one with an entry, by its id; the last is next.
-        self.due: dict[str, list[Due]] = {}
         self._stems: dict[str, int] = {}
-        self._entries: dict[str, Entry] = {}
-        self._owned: dict[str, list[str]] = {}
-        self._chosen: dict[str, int] = {}
+        self._kept: dict[str, Kept] = {}
         self._asked: dict[Place, int] = {}
         self._tried: set[bytes] = set()
         self._gone: dict[str, None] = {}
@@ -67,10 +78,10 @@ class Corpus:
         self._stale = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._kept)
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries.values())
+        return (kept.entry for kept in self._kept.values())
 
     def offer(
         self,
@@ -107,7 +118,7 @@ class Corpus:
         entry = entry_of(departures, schedule, shown, asked=asked, taken=taken, frontier=frontier)
         larger = [old for old in self if entry.features >= old.features and entry.size < old.size]
         if new or larger:
-            self._keep(entry, [*new, *itertools.chain.from_iterable(map(self._drop, larger))])
+            self._keep(entry, new, larger)
         self._stale += 1
         return len(new)
 
@@ -119,21 +130,16 @@ class Corpus:
 
     def energy(self, entry: Entry) -> int:
         """How likely the entry is to be drawn, beside others."""
-        chosen = self._chosen[entry.id]
-        return 1 + sum(UNIT // (self._stems[stem_of(feature)] + chosen) for feature in self._owned[entry.id])
+        return self._energy(self._kept[entry.id])
 
-    def pick(self, rng: Random) -> Entry:
+    def pick(self, rng: Random) -> Kept:
         """Draw an entry by energy; IndexError when there is none."""
-        entries = list(self._entries.values())
-        if self._stale >= _REFRESH or len(self._sums) != len(entries):
-            self._sums = list(itertools.accumulate(map(self.energy, entries)))
+        kept = list(self._kept.values())
+        if self._stale >= _REFRESH or len(self._sums) != len(kept):
+            self._sums = list(itertools.accumulate(map(self._energy, kept)))
             self._stale = 0
         drawn = rng.randrange(self._sums[-1]) if self._sums else 0
-        return entries[bisect.bisect_right(self._sums, drawn)]
-
-    def chose(self, entry: Entry) -> None:
-        """Note that an entry was changed; it is a little less likely to be next."""
-        self._chosen[entry.id] += 1
+        return kept[bisect.bisect_right(self._sums, drawn)]
 
     def untried(self, tape: bytes) -> bool:
         """Whether no mutant with this digest was made before; from now on one was."""
@@ -188,39 +194,44 @@ class Corpus:
 
     # ---- inside
 
-    def _keep(self, entry: Entry, owned: list[str]) -> None:
-        if entry.id in self._entries:
-            owned = [*self._drop(self._entries[entry.id]), *owned]
+    def _energy(self, kept: Kept) -> int:
+        return 1 + sum(UNIT // (self._stems[stem_of(feature)] + kept.chosen) for feature in kept.owned)
+
+    def _keep(self, entry: Entry, new: list[str], larger: list[Entry]) -> None:
+        """Keep an entry, which takes over what the larger ones owned and what was still to be tried with them."""
+        known = [self._kept[entry.id].entry] if entry.id in self._kept else []
+        gone = [self._drop(old) for old in (*known, *larger)]
+        fresh = self._asked_first(entry.asked)
+        kept = Kept(entry, [*new], fresh, due(entry, tuple(fresh)))
+        for old in gone:
+            kept.owned += old.owned
+            kept.fresh += [(place, first) for place, first in old.fresh if first < entry.asked.get(place, (0, 0))[0]]
+            kept.due += [change for change in old.due if change.schedule is None]
         self._gone.pop(entry.id, None)
-        self._entries[entry.id] = entry
+        self._kept[entry.id] = kept
         self._unsaved[entry.id] = None
-        self._owned[entry.id] = owned
-        self._chosen[entry.id] = 0
-        fresh = self.fresh[entry.id] = self._asked_first(entry.asked)
-        self.due[entry.id] = due(entry, fresh)
-        while len(self._entries) > self.entries_max:
+        while len(self._kept) > self.entries_max:
             self._drop(min(self, key=self._worth))
         self._stale = _REFRESH
 
     def _worth(self, entry: Entry) -> tuple[int, str]:
         return self.energy(entry), entry.id
 
-    def _drop(self, entry: Entry) -> list[str]:
-        """Let an entry go, and return the features that it owned."""
-        del self._entries[entry.id], self._chosen[entry.id], self.fresh[entry.id], self.due[entry.id]
+    def _drop(self, entry: Entry) -> Kept:
+        """Let an entry go."""
         self._gone[entry.id] = None
         self._unsaved.pop(entry.id, None)
         self._stale = _REFRESH
-        return self._owned.pop(entry.id)
+        return self._kept.pop(entry.id)
 
-    def _asked_first(self, asked: Asked) -> tuple[tuple[Place, int], ...]:
+    def _asked_first(self, asked: Asked) -> list[tuple[Place, int]]:
         found = []
         for place, (times, _) in asked.items():
             known = self._asked.get(place, 0)
             if times > known:
                 found.append((place, known))
                 self._asked[place] = times
-        return tuple(found)
+        return found
 
 
 def _loaded(path: Path) -> list[Entry]:

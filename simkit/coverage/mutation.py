@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from random import Random
 
 from simkit.coverage import schedules, tapes
-from simkit.coverage.corpus import Corpus
+from simkit.coverage.corpus import Corpus, Kept
 from simkit.coverage.entry import Entry
 from simkit.coverage.tapes import Ground
 from simkit.strategy import Segment
@@ -37,20 +37,21 @@ def mutate(corpus: Corpus, rng: Random, sites: Asked) -> Mutant:
     """
     mutant: Mutant = {}, ()
     for _ in range(_ATTEMPTS if len(corpus) else 0):
-        entry = corpus.pick(rng)
-        mutant = _mutant(corpus, entry, rng, sites)
+        kept = corpus.pick(rng)
+        mutant = _mutant(corpus, kept, rng, sites)
         if corpus.untried(_digest(mutant)):
-            corpus.chose(entry)
+            kept.chosen += 1
             break
     return mutant
 
 
-def _mutant(corpus: Corpus, entry: Entry, rng: Random, sites: Asked) -> Mutant:
+def _mutant(corpus: Corpus, kept: Kept, rng: Random, sites: Asked) -> Mutant:
+    entry = kept.entry
     departures, schedule = entry.tape
-    if corpus.due[entry.id] and rng.randrange(_EAGER):
-        due = corpus.due[entry.id].pop()
+    if kept.due and rng.randrange(_EAGER):
+        due = kept.due.pop()
         return dict(sorted({**departures, **due.departures}.items())), due.schedule or schedule
-    ground = Ground(entry.asked or sites, corpus.fresh[entry.id])
+    ground = Ground(entry.asked or sites, tuple(kept.fresh))
     times = 1
     while times < _STACKED_MAX and rng.randrange(3) == 0:
         times += 1
@@ -72,12 +73,12 @@ def _wants_schedule(entry: Entry, ground: Ground, rng: Random) -> bool:
 def _donor(corpus: Corpus, rng: Random, one_in: int) -> tuple[Segment, ...]:
     if rng.randrange(one_in):
         return ()
-    entry = corpus.pick(rng)
+    entry = corpus.pick(rng).entry
     return entry.schedule or entry.taken
 
 
 def _donor_tape(corpus: Corpus, rng: Random) -> Mapping[Site, int]:
-    return {} if rng.randrange(tapes.SPLICES) else corpus.pick(rng).departures
+    return {} if rng.randrange(tapes.SPLICES) else corpus.pick(rng).entry.departures
 
 
 def _digest(mutant: Mutant) -> bytes:

@@ -88,12 +88,12 @@ def test_rare_features_give_energy() -> None:
     for _ in range(50):
         corpus.offer(departures(x=2), (), {"common"})
     random = Random(1)
-    drawn = [len(corpus.pick(random).departures) for _ in range(500)]
+    drawn = [len(corpus.pick(random).entry.departures) for _ in range(500)]
     assert sum(drawn) > 450
-    rare = list(corpus)[1]
-    before = corpus.energy(rare)
-    corpus.chose(rare)
-    assert corpus.energy(rare) == before // 2 + 1
+    rare = next(kept for kept in iter(lambda: corpus.pick(random), None) if kept.entry.departures)
+    before = corpus.energy(rare.entry)
+    rare.chosen += 1
+    assert corpus.energy(rare.entry) == before // 2 + 1
 
 
 def test_an_edge_is_rare_whatever_its_count() -> None:
@@ -253,6 +253,18 @@ def test_what_an_entry_opened_is_tried_first() -> None:
     found = [mutate(corpus, random, {})[0] for _ in range(120)]
     tried = {(occurrence, value) for mutant in found for (_, key, occurrence), value in mutant.items() if key == "two"}
     assert tried == {(occurrence, value) for occurrence in (0, 1) for value in range(1, 8)}
+
+
+def test_what_is_due_is_handed_on_to_a_smaller_tape() -> None:
+    """A tape that takes the place of a larger one takes over what was still to be tried with it."""
+    corpus = Corpus()
+    corpus.offer(departures(one=7, other=3), (), {"a"}, asked={("client", "two"): (1, 40)})
+    corpus.offer(departures(one=7), (), {"a"}, asked={("client", "two"): (1, 40)})
+    (entry,) = corpus
+    assert dict(entry.departures) == departures(one=7)
+    random = Random(0)
+    found = [mutate(corpus, random, {})[0] for _ in range(100)]
+    assert {mutant.get(("client", "two", 0)) for mutant in found} >= set(range(1, 40))
 
 
 def test_a_switch_is_tried_where_something_new_was_done() -> None:
