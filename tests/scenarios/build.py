@@ -233,6 +233,10 @@ class Story:
 
     # --- the end --------------------------------------------------------------------------------------------------
 
+    def quiet(self) -> Self:
+        """No fault from here on."""
+        return self.add(Quiet(self.now_ns))
+
     def settled(self) -> Self:
         return self._close("settled")
 

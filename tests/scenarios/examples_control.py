@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scenarios.history import STORM
 from scenarios.plan import Plan
 from tests.scenarios.build import Story, par, plan, seq
 from tests.scenarios.examples import breaks, holds
@@ -277,6 +278,17 @@ holds(
     "SCH-3",
     "the paused worker's late request is not the repeat's doing",
     story(GATE).start().pause().up().call("a").resume(1).call("a", "saved", by=1).signal("1").call("b").done(),
+)
+holds(
+    "SCH-3",
+    "while disks and network misbehave a request may be sent again",
+    story(READ).fired(STORM).start().call("a").call("a"),
+)
+breaks(
+    "SCH-3",
+    "once they behave again it may not",
+    story(READ).fired(STORM).quiet().start().call("a").call("a"),
+    "duplicate effect",
 )
 breaks(
     "SCH-3",
