@@ -78,13 +78,15 @@ def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings
 def _watched(watch: Watch, failed: Failed, shrunk: Shrunk | None) -> Outcome[Any]:
     """The run that is shown, once more, for what it prints and for the table of it."""
     departures, plan = failed.outcome.departures, failed.outcome.schedule
+    steps = failed.outcome.steps if failed.outcome.bound else failed.outcome.steps + _STEPS_SLACK
     if shrunk is not None:
         departures, plan = dict(shrunk.best.departures), shrunk.best.plan
+        steps = failed.outcome.steps * _STEPS_FACTOR + _STEPS_SLACK
     return watch.run(
         program_of(failed.spec, failed.arguments),
         tape=Tape.from_departures(departures, entropy=failed.world_seed),
         strategy=LooseSchedule(plan),
-        limits=Limits(steps=failed.outcome.steps * (1 if shrunk is None else _STEPS_FACTOR) + _STEPS_SLACK),
+        limits=Limits(steps=steps),
     )
 
 
@@ -137,7 +139,9 @@ def anomaly_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Type and line of a failure, for people."""
+    """Type and line of a failure, for people; of a bound that was met, that."""
+    if isinstance(error, SimkitError) and error.problem.code == _NOT_SHRUNK:
+        return error.problem.what
     return _told(error, lambda frame: f"{Path(frame.filename).name}:{frame.lineno}")
 
 

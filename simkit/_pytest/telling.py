@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 
 from simkit._pytest import block, nodes, page
@@ -28,9 +29,13 @@ def tell(
     path = None
     if pages is not None:
         test = nodes.parsed(item.nodeid).base
-        written = page.write(found, test, commands, report.longreprtext, pages)
-        path = Path(written.path)
-        vars(report)["simkit_page"] = {"path": written.path, "test": written.test, "title": written.title}
+        try:
+            written = page.write(found, test, commands, report.longreprtext, pages)
+        except OSError as problem:
+            found = attrs.evolve(found, trouble=f"a page: it could not be written ({problem})")
+        else:
+            path = Path(written.path)
+            vars(report)["simkit_page"] = {"path": written.path, "test": written.test, "title": written.title}
     report.sections.append(("simkit", block.of_failure(found, commands, here, settings.table_rows, path)))
 
 

@@ -61,6 +61,7 @@ class Draft:
     decides: bool = False
     minor: bool = False  # of use only where there is room
     steps: int = 0  # how many steps of one task it stands for
+    nth: int = 0  # which of the task's steps the first of them is
     alive: Mapping[Place, Life] | None = None  # what the row changes in the life of places
 
 

@@ -11,6 +11,8 @@ from simkit.spacetime.model import OUTSIDE, Draft, Kind, Life, Place, told_time
 from simkit.spacetime.watch import Known
 from simkit.trace import Told, Trace
 
+#: Of a longer run only so many of the last entries are told step by step; whatever is no step is told of all.
+STEPS_MAX = 50_000
 ROOT = 0
 MAIN = 1
 #: What is drawn all the time: latencies, and which points are switched on.
@@ -21,7 +23,7 @@ _Way = tuple[int, str, str]
 
 def read(trace: Trace, known: Known, deciding: Collection[tuple[int, int]] = ()) -> list[Draft]:
     """The rows of a whole run; steps that are `deciding` (task number, which of its steps, from 1) have rows of their own."""
-    reader = _Reader(known, _ends_of_connections(trace, known), frozenset(deciding))
+    reader = _Reader(known, _ends_of_connections(trace, known), frozenset(deciding), max(0, len(trace) - STEPS_MAX))
     for entry in _merged(trace, known):
         reader.take(entry)
     return reader.drafts
@@ -68,11 +70,15 @@ def _ends_of_connections(trace: Trace, known: Known) -> dict[tuple[int, str], st
 class _Reader:
     """Goes through a run once."""
 
-    def __init__(self, known: Known, ends: dict[tuple[int, str], str], deciding: frozenset[tuple[int, int]]) -> None:
+    def __init__(
+        self, known: Known, ends: dict[tuple[int, str], str], deciding: frozenset[tuple[int, int]], first: int
+    ) -> None:
         self.drafts: list[Draft] = []
         self._known = known
         self._ends = ends
         self._deciding = deciding
+        self._first = first  # entry from which on steps are told
+        self._begun = False
         self._places: dict[int, Place] = {}
         self._now_ns = 0
         self._running: int | None = None
@@ -157,18 +163,21 @@ class _Reader:
     def _step(self, task: int) -> None:
         self._running = task
         nth = self._steps[task] = self._steps[task] + 1
-        if task == ROOT:
+        decides = (task, nth) in self._deciding
+        if task == ROOT or (self._index < self._first and not decides):
             return
+        if self._index >= self._first > 0 and not self._begun:
+            self._begun = True
+            self._add("note", Place(), f"the steps of the {self._first} events before are not told one by one")
         place = self._places.get(task)
         if place is None:
             place = self._places[task] = place_of(self._known.owners.get(task), task)
-        decides = (task, nth) in self._deciding
         last = self.drafts[-1] if self.drafts else None
         if last is not None and last.kind == "steps" and last.place is place and not (last.decides or decides):
             last.steps += 1
             return
         name = short_name(self._known.names.get(task, ""), task)
-        self._add("steps", place, f"step {nth} of {name}", steps=1, decides=decides, minor=not decides)
+        self._add("steps", place, f"step {nth} of {name}", steps=1, nth=nth, decides=decides, minor=not decides)
 
     # ---- processes and hosts
 

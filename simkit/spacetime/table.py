@@ -95,15 +95,11 @@ def _mark(drafts: Iterable[Draft], explanation: Explanation | None, events: dict
         return
     sites = {f"{label}/{key}#{nth}" for (label, key, nth) in (cause.site for cause in explanation.causes)}
     at_step = {(event.task, event.nth): (event, tag) for event, tag in events.items()}
-    counts: dict[int, int] = {}
     for draft in drafts:
-        task = draft.place.task
-        if draft.kind == "steps" and task is not None:
-            nth = counts[task] = counts.get(task, 0) + draft.steps
-            if draft.decides:
-                event, tag = at_step[task, nth]
-                where = f", at {event.stack[-1].removesuffix(f' in {event.name}')}" if event.stack else ""
-                draft.text, draft.tags = f"{draft.text}{where}", (tag,)
+        if draft.kind == "steps" and draft.decides and draft.place.task is not None:
+            event, tag = at_step[draft.place.task, draft.nth]
+            where = f", at {event.stack[-1].removesuffix(f' in {event.name}')}" if event.stack else ""
+            draft.text, draft.tags = f"{draft.text}{where}", (tag,)
         elif draft.kind == "fault":
             draft.decides = any(tag in sites for tag in draft.tags)
             draft.minor = draft.minor and not draft.decides

@@ -208,6 +208,26 @@ def test_what_does_not_fit_is_counted() -> None:
     assert sum(int(n) for n in re.findall(r"… (\d+) rows? left out", as_text(short))) == short.left_out
 
 
+def test_of_a_long_run_the_last_steps_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table says that there were others; what decides keeps its number and its row, however early it was."""
+
+    async def long_race(world: simkit.World) -> None:
+        try:
+            await race(world)
+        finally:
+            for _ in range(50):
+                await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr("simkit.spacetime.reading.STEPS_MAX", 20)
+    drawn = explained(long_race)
+    assert [row.tags for row in drawn.rows if row.decides and row.tags] == [("a",), ("b",), ("c",)]
+    told = [row.text for row in drawn.rows if row.kind == "note"]
+    assert len(told) == 1
+    assert "are not told one by one" in told[0]
+    steps = [row.text for row in drawn.rows if row.kind == "steps" and not row.decides]
+    assert steps == ["19 steps of main"]
+
+
 @pytest.mark.parametrize("rows_max", [1, 2, 5, 30, 1000])
 def test_every_row_is_shown_or_counted(rows_max: int) -> None:
     """Whatever the bound; and no line of the text is longer than 100."""
