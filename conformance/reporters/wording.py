@@ -144,7 +144,7 @@ def replayed(event: e.Replayed) -> list[tuple[str, str]]:
         (answer(event), _ANSWERS[event.answer]),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
-        ("got", event.got),
+        ("got" if event.answer != "diverged" else "followed", _got(event)),
         ("how often", f"{event.times} of {event.of}" if event.of > 1 and event.answer != "clean" else ""),
         ("digest", _digests(event)),
     ]
@@ -157,6 +157,11 @@ def replayed(event: e.Replayed) -> list[tuple[str, str]]:
             ("replayed", event.replayed or "(nothing)"),
         ]
     return [(label, text) for label, text in rows if text]
+
+
+def _got(event: e.Replayed) -> str:
+    """What it showed; of a run that diverged, what it shows when it is followed as far as it fits."""
+    return event.got or ("as far as it fits, nothing is violated" if event.answer == "diverged" else "")
 
 
 def _place(event: e.Replayed) -> str:
