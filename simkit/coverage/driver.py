@@ -18,6 +18,7 @@ from simkit.coverage.features import EVERY, Features
 from simkit.coverage.mutation import Mutant, mutate
 from simkit.coverage.scope import core
 from simkit.discovery import Discovery
+from simkit.ladder import Ladder
 from simkit.searching import Counts, Failing, Found, NotFound, Program, what_was_raised
 from simkit.shrinking.loose import LooseSchedule
 from simkit.strategy import RandomWalk, Strategy
@@ -158,6 +159,7 @@ def _case(outcome: Outcome[Any], error: BaseException, tape: Tape, search_seed: 
         schedule=outcome.schedule,
         expect={"obligation": "program", "anomaly": type(error).__name__},
         digest=outcome.digest,
+        ladder=Ladder.of(outcome.trace),
     )
 
 
