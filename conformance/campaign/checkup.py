@@ -16,7 +16,7 @@ import trio
 from conformance import evidence, install, invocation, pythons, targets
 from conformance.campaign import real, sameness
 from conformance.campaign.patience import interruptible
-from conformance.campaign.sameness import Elsewhere, Here, Way, WayError
+from conformance.campaign.sameness import Elsewhere, Here, MissingError, Way, WayError
 from conformance.events import CampaignBegan, Checked, DoctorResult, Installing
 from conformance.simulate import can_be_simulated
 from scenarios import catalogue
@@ -145,6 +145,9 @@ def _determinism(target: Target | None, emit: Emit) -> Iterator[Checked]:
     here = Here(target)
     try:
         first = here.digests()
+    except SimkitError as error:
+        yield Checked("programs", False, error.problem.what, error.problem.hint, error.problem.exit_code)
+        return
     except Exception as error:  # noqa: BLE001  # whatever a program ends with is what is wrong with it
         hint = "the program fails here already: run it by itself"
         yield Checked("programs", False, f"{type(error).__name__}: {error}", hint, ExitCode.INTERNAL)
@@ -187,6 +190,8 @@ def _same(name: str, one: Way, other: Way, first: Digests) -> Checked:
     try:
         second = other.digests()
         found = sameness.difference(one, other, first, second)
+    except MissingError as error:
+        return _not_compared(name, str(error), "simkit's own needs are installed there, those of the target are not")
     except WayError as error:
         hint = "it is our own programs that could not be run there: this is a fault of simkit or of that Python"
         return Checked(name, False, f"no digests came back: {error}", hint, ExitCode.INTERNAL)

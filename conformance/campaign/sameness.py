@@ -21,18 +21,20 @@ import attrs
 from conformance import specimens, targets
 from conformance.simulate import simulate
 from conformance.targets import Target
+from simkit.errors import SimkitError
 from simkit.world import KernelName
 
 if TYPE_CHECKING:
     from simkit.trace import Event
 
-__all__ = ["Elsewhere", "Here", "Way", "WayError", "child", "combined", "difference", "programs"]
+__all__ = ["Elsewhere", "Here", "MissingError", "Way", "WayError", "child", "combined", "difference", "programs"]
 
 #: Seeds of a target whose digests are compared.
 SEEDS = (0, 1, 2, 3, 4, 5)
 _CHILD_S = 600
 _CHILD = "import sys; from conformance.campaign.sameness import child; child(*sys.argv[1:])"
 _SHOWN_CHARS = 120
+_CANNOT_LOAD = "adapter-cannot-load"
 
 #: An event as it counts, and as it is shown.
 Told = tuple[str, str]
@@ -41,6 +43,10 @@ Digests = Mapping[str, str]
 
 class WayError(Exception):
     """A way that gives no digests, and why."""
+
+
+class MissingError(WayError):
+    """The target needs what that Python's environment has not: it cannot be compared there."""
 
 
 class Way(Protocol):
@@ -110,15 +116,24 @@ class Elsewhere:
             last = (done.stderr.strip().splitlines() or ["no word"])[-1]
             raise WayError(f"it left with {done.returncode}: {last}")
         try:
-            return json.loads(done.stdout)
+            answer = json.loads(done.stdout)
         except ValueError as error:
             raise WayError(f"it answered {done.stdout[:_SHOWN_CHARS]!r}") from error
+        if isinstance(answer, dict) and _CANNOT_LOAD in answer:
+            raise MissingError(answer[_CANNOT_LOAD])
+        return answer
 
 
 def child(text: str, configuration: str, program: str) -> None:
     """What runs elsewhere: print all digests, or the trace of one program, as JSON."""
     here = Here(targets.parse(text, configuration) if text else None)
-    sys.stdout.write(json.dumps(here.events(program) if program else here.digests()) + "\n")
+    try:
+        answer: object = here.events(program) if program else here.digests()
+    except SimkitError as error:
+        if error.problem.code != _CANNOT_LOAD:
+            raise
+        answer = {_CANNOT_LOAD: error.problem.what}
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 Run = Callable[[KernelName], tuple[str, Sequence["Event"]]]

@@ -69,7 +69,7 @@ def expel(thread: int) -> None:
     _thread_ident = thread
 
 
-def pardon(thread: int) -> None:
+def pardon(thread: int) -> None:  # noqa: ARG001  # whose it is shows at the call
     """Take back whatever is on its way to `thread`, which is the one that calls."""
     global _thread_ident, _tool, _tracer  # noqa: PLW0603  # as above
     # Not by `_set_async(thread, None)`: before 3.13 that leaves the eval breaker set for good, on which every traced call

@@ -218,6 +218,22 @@ def test_a_python_on_which_simkit_breaks_is_a_failure(
     assert "it left with 1: ImportError: no trio" in check.detail
 
 
+def test_a_target_that_needs_more_than_is_there_is_not_compared(
+    machine: Callable[[pythons.Survey], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An adapter of one's own that imports what only this environment has: told, and no failure."""
+    folder = Path(shutil.copytree(ADAPTERS / "reference", tmp_path / "mine"))
+    adapter = folder / "adapter.py"
+    needs = "import sys\nif sys.argv[:1] == ['-c']: import no_such_package\n"
+    adapter.write_text(adapter.read_text().replace("import os\n", f"{needs}import os\n", 1))
+    machine(pythons.Survey((NEWER,), ()))
+    monkeypatch.setattr(pythons, "environment", lambda python, progress: Path(sys.executable))
+    monkeypatch.setattr("conformance.campaign.checkup._SURROUNDINGS", ())
+    check = checked(folder, tmp_path / "store")[1]["Python 3.99.0"]
+    assert (check.ok, check.skipped) == (True, True)
+    assert "no_such_package" in check.detail
+
+
 @attrs.frozen
 class Recorded:
     """A way whose traces are given."""
