@@ -76,6 +76,7 @@ class Explanation:
     indifferent: tuple[Site, ...]  # departures that make no difference on their own
     runs: int
     complete: bool  # whether every counterfactual fitted into the bound
+    by_default: bool = False  # whether the run departs from the default one in nothing
 
     def __str__(self) -> str:
         """One sentence."""
@@ -86,6 +87,8 @@ class Explanation:
         parts = [f"with {cause}" for cause in self.causes]
         parts += [f"while {name(one.first)} comes before {name(one.second)}" for one in self.orderings]
         short = "" if self.complete else f", as far as {self.runs} runs tell"
+        if self.by_default:
+            return "It fails by default: no fault, no choice and no pre-emption is needed."
         if not parts:
             return f"No single departure and no single ordering of two events decides{short}."
         if len(parts) > _TOLD_MAX:
@@ -112,7 +115,13 @@ def explain(run_with: RunWith, shrunk: Attempt, *, runs_max: int = RUNS_MAX) -> 
         complete = False
     orderings = _placed(inquiry.orderings, run_with, shrunk)
     return Explanation(
-        shrunk.fingerprint, tuple(inquiry.causes), orderings, tuple(inquiry.indifferent), runs.made, complete
+        shrunk.fingerprint,
+        tuple(inquiry.causes),
+        orderings,
+        tuple(inquiry.indifferent),
+        runs.made,
+        complete,
+        by_default=not shrunk.departures and not shrunk.moves,
     )
 
 

@@ -14,6 +14,11 @@ from simkit.spacetime.text import words
 
 ROW, LANE, LANE_NARROW = 28, 132, 96
 _MANY = 6
+_LEGEND = (
+    "Time is virtual and runs down; each column is a process or a task, drawn while it lives and dotted while it is paused. "
+    "Arrows are messages, squares changes of a disk, triangles faults and choices, diamonds rules and named points, crosses "
+    "ends by force; what has a ring decides."
+)
 _TOLD = {
     "gap": "left out",
     "send": "sends",
@@ -35,7 +40,7 @@ def diagram(table: Table) -> str:
     return f"""<figure class="spacetime">
 <div class="scroll" tabindex="0" role="region" aria-label="Space-time table">
 <table>
-<caption class="quiet">Time runs down, virtual. Each column is a process or task; arrows are messages.</caption>
+<caption class="quiet">{_LEGEND}</caption>
 <thead><tr><th scope="col" class="time">time</th><th scope="col" class="lanes">{names}</th>
 <th scope="col" class="what">what happens</th></tr></thead>
 <tbody>

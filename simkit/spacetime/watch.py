@@ -16,6 +16,7 @@ from simkit.tape import Journal, Site, Tape
 from simkit.watching import watched
 
 if TYPE_CHECKING:
+    from simkit.case import Case
     from simkit.host import Host
     from simkit.world import Outcome, World
 
@@ -48,6 +49,12 @@ class Watch:
 
         with watched(self):
             return run(main, tape=tape, strategy=self.strategy(strategy), **options)
+
+    def replay(self, case: Case, main: Callable[[World], Awaitable[T]], **options: Any) -> Outcome[T]:
+        """Run a case of the simulated world again, by its schedule as far as that fits; options as for `simkit.run`."""
+        from simkit.shrinking import LooseSchedule
+
+        return self.run(main, tape=case.tape(), strategy=LooseSchedule(case.schedule), **options)
 
     def strategy(self, strategy: Strategy | None) -> Strategy:
         """`strategy` (None: first come, first served), seen at every step."""

@@ -87,7 +87,7 @@ def test_every_ordering_really_decides(program: Any) -> None:
 def test_a_failure_of_the_default_run_has_no_cause() -> None:
     """When nothing special is needed, the sentence says so."""
     explanation = explain(lambda _departures, _plan: "always", Attempt("always", {}, ()))
-    assert str(explanation) == "No single departure and no single ordering of two events decides."
+    assert str(explanation) == "It fails by default: no fault, no choice and no pre-emption is needed."
     assert explanation.runs == 0
 
 

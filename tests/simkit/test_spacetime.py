@@ -64,6 +64,20 @@ def test_watching_changes_no_digest() -> None:
         assert watched.trace.asides
 
 
+def test_a_case_is_watched_as_it_was_recorded() -> None:
+    """With the digest that it has."""
+    found = simkit.search(race, "surw", seed=1)
+    assert isinstance(found, simkit.Found)
+    watch = Watch()
+    outcome = watch.replay(found.case, race)
+    assert outcome.digest == found.case.digest
+    assert [lane.name for lane in table(outcome.trace, watch.known).lanes] == [
+        "main #1",
+        "increment #2",
+        "increment #3",
+    ]
+
+
 def test_each_process_has_a_column_and_messages_go_between() -> None:
     """What is sent to a host arrives at the process that answers there; a kill ends its line of life."""
     drawn = seen(two_hosts)
