@@ -7,6 +7,7 @@ real processes repeats plan and interruptions a few times, compares obligation a
 from __future__ import annotations
 
 import difflib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from conformance.look import NOTHING
 from conformance.manifest import FILE
 from conformance.simulate import scenario_from_json
 from scenarios import catalogue
-from simkit.errors import Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,9 +121,24 @@ def _nearest_scenario(name: str) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def _of_a_test(case: Case, test: str) -> SimkitError:
+    return SimkitError(
+        Problem(
+            "case-of-a-test",
+            "this is the case of a test, which pytest has to run",
+            f"case {case.id}",
+            "a case of a target",
+            shlex.join(["pytest", test, "--simkit-replay", case.id]),
+            ExitCode.USAGE,
+        )
+    )
+
+
 def _target_of(case: Case, given: str | None, config: str | None) -> Target:
     """The target to run: the one given, else the manifest where it was found then, else what was typed then."""
     text, path = case.target.get("target"), case.target.get("path")
+    if isinstance(case.target.get("test"), str):
+        raise _of_a_test(case, case.target["test"])
     if not isinstance(text, str):
         raise _malformed(case, "the case does not say which target it is of", "target.target", "what was given to -t")
     recorded = case.target.get("configuration")

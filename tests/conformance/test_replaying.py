@@ -56,6 +56,14 @@ def found(store: Store) -> tuple[Case, list[e.Event]]:
     return case, told
 
 
+def test_the_case_of_a_test_names_the_line_that_replays_it(store: Store) -> None:
+    """The pytest plugin saves its cases in the same folder."""
+    case = Case("simulated", {"name": "pytest", "test": "t.py::test_x[a b]"}, {})
+    with pytest.raises(SimkitError) as told:
+        campaign.replay(case, store=store, emit=lambda event: None, stopping=never)
+    assert told.value.problem.hint == f"pytest 't.py::test_x[a b]' --simkit-replay {case.id}"
+
+
 def violations(told: list[e.Event]) -> list[e.ViolationFound]:
     return [event for event in told if isinstance(event, e.ViolationFound)]
 
