@@ -140,11 +140,11 @@ class ReplayDivergedError(SimkitError):
 
     @classmethod
     def at(cls, event: int, expected: str, got: str) -> ReplayDivergedError:
-        """The error for step number `event`."""
+        """The error for step number `event`, from 0; `simkit.replay` tells which event of the trace that is."""
         return cls(
             Problem(
                 "replay-diverged",
-                f"the replay diverged at event {event}: recorded {expected}; replayed {got}",
+                f"the replay diverged at step {event}: recorded {expected}; replayed {got}",
                 f"step {event} of the schedule",
                 expected,
                 "the program, its dependencies or Python changed since the case was recorded, or something the guard "

@@ -107,7 +107,7 @@ def test_divergence_names_event_expected_and_got() -> None:
     assert again.error.event == again.steps
     assert again.error.expected.startswith("a step of task ")
     assert "runnable: " in again.error.got
-    assert f"diverged at event {again.error.event}" in str(again.error)
+    assert f"diverged at step {again.error.event}" in str(again.error)
 
 
 def test_a_longer_and_a_shorter_run_diverge() -> None:
