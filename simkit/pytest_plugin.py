@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from simkit._pytest.inquest import Found
     from simkit._pytest.replay import Replayed
     from simkit.case import Case
+    from simkit.point_coverage import Coverage
     from simkit.settings import Settings
     from simkit.testing import Failed, Spec
     from simkit.trials import Explored
@@ -32,6 +33,8 @@ _REPLAYED: pytest.StashKey[Replayed] = pytest.StashKey()
 _PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
 _PLAN: pytest.StashKey[_Plan] = pytest.StashKey()
 _EXPLORED: pytest.StashKey[Sequence[Explored]] = pytest.StashKey()
+_POINTS: pytest.StashKey[list[Any]] = pytest.StashKey()
+_TESTS: pytest.StashKey[dict[str, Coverage]] = pytest.StashKey()
 _ANSWERS: pytest.StashKey[list[str]] = pytest.StashKey()
 _PAGES: pytest.StashKey[list[dict[str, str]]] = pytest.StashKey()
 
@@ -238,6 +241,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         pyfuncitem.stash[_PASSED] = sorted({seed for seed in ambient.first if seed in ambient.passed})
         if not hypothesis and not isinstance(own, int):
             pyfuncitem.stash[_EXPLORED] = ambient.explored
+        if any(ambient.points):
+            from simkit._pytest import never
+
+            pyfuncitem.stash[_POINTS] = never.packed(ambient.points)
 
 
 def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:
@@ -320,6 +327,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     passed = item.stash.get(_PASSED, [])
     if passed:
         vars(report)["simkit_passed"] = passed
+    if report.passed and _POINTS in item.stash:
+        vars(report)["simkit_points"] = item.stash[_POINTS]
     found, replayed = item.stash.get(_FOUND, None), item.stash.get(_REPLAYED, None)
     if found is not None and report.failed:
         from simkit._pytest import telling
@@ -361,12 +370,23 @@ class _Session:
             from simkit._pytest import nodes
 
             report.nodeid = nodes.with_seed(report.nodeid, seed)
+        points = getattr(report, "simkit_points", None)
+        if points is not None:
+            self._count_points(report.nodeid, points)
         answer = getattr(report, "simkit_answer", None)
         if answer is not None:
             self._config.stash.setdefault(_ANSWERS, []).append(answer)
         page = getattr(report, "simkit_page", None)
         if page is not None:
             self._config.stash.setdefault(_PAGES, []).append(page)
+
+    def _count_points(self, nodeid: str, points: Sequence[Any]) -> None:
+        from simkit._pytest import never, nodes
+
+        tests = self._config.stash.setdefault(_TESTS, {})
+        base = nodes.parsed(nodeid).base
+        found = never.unpacked(points)
+        tests[base] = tests[base].merge(found) if base in tests else found
 
     def _forget_passed(self, report: pytest.TestReport) -> None:
         passed = getattr(report, "simkit_passed", [])
@@ -391,6 +411,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """What became of a replayed case, also when its test passes now; and where the pages are, when there are several."""
     for answer in config.stash.get(_ANSWERS, []):
         terminalreporter.write_line(f"simkit: {answer}")
+    tests = config.stash.get(_TESTS, None)
+    if tests:
+        from simkit._pytest import never
+
+        for line in never.lines(tests):
+            terminalreporter.write_line(line)
     pages = config.stash.get(_PAGES, [])
     if len(pages) > 1:
         from simkit._pytest import block, page

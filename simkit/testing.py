@@ -25,6 +25,7 @@ from simkit.settings import Settings, parse_seeds
 from simkit.trials import Explored, StrategyMaker, Trial, explores, is_known, known_names, trials
 
 if TYPE_CHECKING:
+    from simkit.points import PointCount  # noqa: TC004  # as below
     from simkit.world import Outcome, World  # noqa: TC004  # nobody reads these annotations; loading them loads trio
 
 TestFunction = Callable[..., Awaitable[object]]
@@ -68,6 +69,8 @@ class Ambient:
     passed: list[int] = attrs.field(factory=list)
     failures: list[Failed] = attrs.field(factory=list)
     explored: list[Explored] = attrs.field(factory=list)
+    #: The counts of named points, run by run.
+    points: list[Mapping[str, PointCount]] = attrs.field(factory=list)
 
 
 _ambient = Ambient()
@@ -210,6 +213,7 @@ def _run_seeds(spec: Spec, arguments: Mapping[str, Any]) -> None:
             trial = next(runs, None)
         if trial is None:
             return
+        ambient.points.append(trial.outcome.points)
         error = failure_of(spec, trial.outcome)
         if error is not None:
             ambient.failures.append(Failed(spec, trial.seed, trial.world_seed, arguments, trial.outcome, error))
@@ -273,7 +277,9 @@ def _bound_met(outcome: Outcome[Any]) -> SimkitError:
             f"inconclusive: the run met its bound on {outcome.bound} after {outcome.steps} steps",
             f"virtual time {outcome.now_ns} ns",
             "a run that ends",
-            "something runs away, or `steps_max` in [tool.simkit] is too low",
+            f"the program stood here:\n{outcome.stack}"
+            if outcome.stack
+            else "something runs away, or `steps_max` in [tool.simkit] is too low",
             ExitCode.INCONCLUSIVE,
         )
     )
