@@ -23,7 +23,7 @@ from tests.quality.yardstick import EXTRA, PROGRAMS, STRATEGIES, Program
 
 #: A strategy gives up on a program after so many seeds under which it found nothing, or so many steps.
 _GIVE_UP_AFTER = 3
-_STEPS_IN_VAIN_MAX = 1_000_000
+_STEPS_IN_VAIN_MAX = 400_000
 COLUMNS = ("portfolio", "random", "trio", "pct3", "pct10", "pos", "surw", "reads-from")
 ALL = {**PROGRAMS, **EXTRA}
 #: Found by SURW alone, by the hundred thousand: see `safe_stack`.
