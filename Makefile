@@ -4,7 +4,7 @@
 #   make test         every test, with coverage              make quick   the same without the slow ones
 #   make lint         ruff, mypy, import-linter              make format  let ruff put things right
 #   make bench        rates beside those of peers            make docs    HTML into build/docs
-#   make yardstick    how fast known faults are found        make nightly what takes an hour, on every core
+#   make yardstick    how fast known faults are found        make nightly what takes too long for a day's work
 #   make wheel        one wheel into dist/                   make lock    pin the dependencies again (needs uv)
 #   make clean        remove what the above made, .venv included
 
