@@ -326,27 +326,32 @@ def run(
     if choice is not None:
         choice.let_go()
     if watched.met is not None and not isinstance(error, SimkitError | KeyboardInterrupt):
-        error, bound = None, watched.met  # whatever the program made of being thrown out
+        value, error, bound = None, None, watched.met  # whatever the program made of being thrown out
     error = _root_cause(error, [*refusals, *world.mistakes, *world.points.violations])
     trace.flush()
-    ended: Outcome[T] = Outcome(
-        value=None if error is not None else value,
-        error=error,
-        bound=None if error is not None else bound,
-        steps=core.steps,
-        now_ns=world.now_ns,
-        boundaries={name: host.boundaries for name, host in world.hosts.items()},
-        departures=tape.departures(),
-        failures=tuple(world.failures),
-        kernel=kernel,
-        trace=trace,
-        points=world.points.counts(),
-        fired=world.fired(),
-        stack=watched.stack,
-    )
+    if error is not None:
+        value, bound = None, None
+    ended: Outcome[T] = _outcome(world, kernel, watched.stack, value=value, error=error, bound=bound)
     for watcher in watchers:
         watcher.ends(world, ended)
     return ended
+
+
+def _outcome(world: World, kernel: KernelName, stack: str, **ending: Any) -> Outcome[Any]:
+    """What became of a world that has come to this end: a value, an error, or a bound that was met."""
+    return Outcome(
+        **ending,
+        steps=world.kernel.steps,
+        now_ns=world.now_ns,
+        boundaries={name: host.boundaries for name, host in world.hosts.items()},
+        departures=world.tape.departures(),
+        failures=tuple(world.failures),
+        kernel=kernel,
+        trace=world.trace,
+        points=world.points.counts(),
+        fired=world.fired(),
+        stack=stack,
+    )
 
 
 def _available(kernel: KernelName) -> KernelName:
