@@ -62,4 +62,4 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A misspelt part ends with the list of parts."""
     with pytest.raises(SystemExit):
         main(["kernle"])
-    assert "kernel, storage, runtime" in capsys.readouterr().err
+    assert f"there are {', '.join(PARTS)}" in capsys.readouterr().err
