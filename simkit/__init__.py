@@ -2,7 +2,7 @@
 
 The map, from the caller's side:
 
-- `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Limits`, `Outcome`
+- `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Outcome`; `limits`: its bounds
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
 - `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
 - `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
@@ -53,12 +53,15 @@ if TYPE_CHECKING:
     )
     from simkit.disk import Disk as Disk
     from simkit.disk import File as File
+    from simkit.errors import OptionError as OptionError
     from simkit.errors import Problem as Problem
     from simkit.errors import SimkitError as SimkitError
     from simkit.explanation import Explanation as Explanation
     from simkit.explanation import explain as explain
     from simkit.exploring import explore as explore
     from simkit.guard import RefusedError as RefusedError
+    from simkit.limits import BoundError as BoundError
+    from simkit.limits import Limits as Limits
     from simkit.patience import LivenessError as LivenessError
     from simkit.points import (
         always as always,
@@ -138,7 +141,6 @@ if TYPE_CHECKING:
     from simkit.trace import Trace as Trace
     from simkit.trace import first_difference as first_difference
     from simkit.world import Host as Host
-    from simkit.world import Limits as Limits
     from simkit.world import Outcome as Outcome
     from simkit.world import World as World
     from simkit.world import run as run
@@ -157,6 +159,9 @@ _HOMES = {
     "check": "simkit.checking",
     "Disk": "simkit.disk",
     "File": "simkit.disk",
+    "BoundError": "simkit.limits",
+    "Limits": "simkit.limits",
+    "OptionError": "simkit.errors",
     "Problem": "simkit.errors",
     "SimkitError": "simkit.errors",
     "explore": "simkit.exploring",
@@ -201,7 +206,6 @@ _HOMES = {
     "Trace": "simkit.trace",
     "first_difference": "simkit.trace",
     "Host": "simkit.world",
-    "Limits": "simkit.world",
     "Outcome": "simkit.world",
     "World": "simkit.world",
     "run": "simkit.world",
