@@ -367,7 +367,8 @@ def _stuck(ident: int) -> ThreadStuckError:
             f"a function in a simulated thread did not come back within {STUCK_S:.0f} s",
             where,
             "a function that ends, or waits only by trio.from_thread or time.sleep",
-            "locks, queues and events of the standard library wait for threads that do not run meanwhile; use trio's",
+            "locks, queues and events of the standard library wait for threads that do not run meanwhile: use trio's, or run "
+            "the program of threads under simkit.threaded.run; a lock that was made before the run is a real one there too",
             ExitCode.TARGET,
         )
     )

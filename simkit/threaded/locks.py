@@ -83,11 +83,15 @@ class Lock:
 
     def release(self) -> None:
         """Give it back."""
-        if current_thread() is None and not self._locked:
+        if current_thread() is None:
             self._real.release()
-            return
-        if not self._locked:
+        elif not self._locked:
             raise RuntimeError("release unlocked lock")
+        else:
+            self.free()
+
+    def free(self) -> None:
+        """It is nobody's; also the kernel may say so, when a thread has ended."""
         self._locked = False
         self._owner = None
         while self._waiting:
@@ -98,7 +102,7 @@ class Lock:
 
     def locked(self) -> bool:
         """Whether somebody has it."""
-        return self._locked or self._real.locked()
+        return self._real.locked() if current_thread() is None else self._locked
 
     def __enter__(self) -> bool:
         return self.acquire()

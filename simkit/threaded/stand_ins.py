@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from simkit.process import ProcessDead
 from simkit.threaded import locks, starting
 from simkit.threaded.program import current_worker
+from simkit.threaded.shared import module_locks
 
 if TYPE_CHECKING:
     from simkit._kernel.threads import Threads
@@ -78,6 +79,7 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
     table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))
     table[queue, "SimpleQueue"] = _either(queue._PySimpleQueue, queue.SimpleQueue)
+    table.update({(module, name): lock for module, name, lock in module_locks()})
     return table
 
 
@@ -98,9 +100,21 @@ def install(world: World) -> None:
     def undo() -> None:
         global _installed_in  # noqa: PLW0603
         _installed_in = None
+        _forget_threads()  # while threads still have the hash that they are kept by
         _set(before)
 
     threads.afterwards.append(undo)
+
+
+def _forget_threads() -> None:
+    """Nothing of the run's threads is waited for when the interpreter ends."""
+    kept: Any = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", {})
+    for thread in list(kept):
+        if isinstance(thread._started._cond._lock, locks.Lock):
+            del kept[thread]
+    for lock in list(getattr(threading, "_shutdown_locks", ())):
+        if isinstance(lock, locks.Lock):
+            threading._shutdown_locks.discard(lock)
 
 
 _installed_in: Threads | None = None

@@ -37,8 +37,7 @@ def sentinel() -> Lock:
 
     def release() -> None:
         threading._shutdown_locks.discard(lock)  # the interpreter waits for these at its end
-        if lock.locked():
-            lock.release()
+        lock.free()
 
     worker.mourners.append(release)
     return lock
@@ -71,7 +70,7 @@ class Handle:
     def end(self) -> None:
         """The thread has ended."""
         self._over = True
-        self._ended.release()
+        self._ended.free()
 
 
 def start_joinable(
