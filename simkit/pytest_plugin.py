@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from simkit._pytest.inquest import Found
     from simkit._pytest.replay import Replayed
     from simkit.case import Case
-    from simkit.point_coverage import Coverage
     from simkit.settings import Settings
     from simkit.testing import Failed, Spec
     from simkit.trials import Explored
@@ -34,9 +33,7 @@ _PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
 _PLAN: pytest.StashKey[_Plan] = pytest.StashKey()
 _EXPLORED: pytest.StashKey[Sequence[Explored]] = pytest.StashKey()
 _POINTS: pytest.StashKey[list[Any]] = pytest.StashKey()
-_TESTS: pytest.StashKey[dict[str, Coverage]] = pytest.StashKey()
-_ANSWERS: pytest.StashKey[list[str]] = pytest.StashKey()
-_PAGES: pytest.StashKey[list[dict[str, str]]] = pytest.StashKey()
+_STANDING: pytest.StashKey[str] = pytest.StashKey()
 
 
 class _Plan:
@@ -66,6 +63,10 @@ class _Plan:
             from simkit._pytest import replay
 
             self.case = replay.find(name, self.store)
+        from simkit._pytest.looking import OPTIONS, Look
+
+        self.look = Look(**{to: config.getoption(option[2:].replace("-", "_")) for to, option in OPTIONS.items()})
+        self.look.check(replays=self.case is not None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,6 +75,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--simkit-seeds", metavar="N|A-B", help="seeds of every simulated test: the first N, or A to B")
     group.addoption("--simkit-seed", metavar="N", type=int, help="run simulated tests with this one seed")
     group.addoption("--simkit-replay", metavar="CASE", help="replay a case: its id, the beginning of it, or its file")
+    group.addoption(
+        "--simkit-until", metavar="N", type=int, help="stop the replay before event N, and tell what stands where"
+    )
+    group.addoption("--simkit-break", metavar="N", type=int, help="open the debugger in the replay before event N")
+    group.addoption("--simkit-trace", metavar="FILE", help="write the events of the replay, one JSON object a line")
     group.addoption("--simkit-profile", metavar="NAME", help="settings of [tool.simkit.profiles.NAME]")
     group.addoption(
         "--simkit-html", metavar="DIR", nargs="?", const="", help="a page for each failing simulated test, in DIR"
@@ -85,8 +91,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the settings when an option asks for them; else at the first simulated test."""
-    options = ("simkit_seeds", "simkit_seed", "simkit_replay", "simkit_profile", "simkit_html", "simkit_split")
-    if any(config.getoption(option) is not None for option in options):
+    options = ("seeds", "seed", "replay", "until", "break", "trace", "profile", "html", "split")
+    if any(config.getoption(f"simkit_{option}") is not None for option in options):
         _plan(config)
 
 
@@ -259,10 +265,18 @@ def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:
 def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None, object, object]:
     """Run the case in place of seeds. Inside `@given` hypothesis is passed over: the case holds the example."""
     from simkit import testing
-    from simkit._pytest.replay import replay
+    from simkit._pytest import looking
+    from simkit._pytest.replay import replay, standstill
 
     def instead(spec: Spec, arguments: Any) -> None:
-        item.stash[_REPLAYED] = replayed = replay(case, spec, arguments, plan.settings.steps_max)
+        __tracebackhide__ = True
+        if plan.look.until is not None:
+            item.stash[_STANDING] = str(standstill(case, spec, arguments, plan.settings.steps_max, plan.look))
+            pytest.skip(f"stopped before event {plan.look.until}")
+        debugger = looking.Debugger(item.config)
+        item.stash[_REPLAYED] = replayed = replay(case, spec, arguments, plan.settings.steps_max, plan.look, debugger)
+        if replayed.verdict.answer == "stopped":
+            pytest.skip("the replay was ended in the debugger")
         if replayed.error is not None:
             raise replayed.error
 
@@ -329,6 +343,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         vars(report)["simkit_passed"] = passed
     if report.passed and _POINTS in item.stash:
         vars(report)["simkit_points"] = item.stash[_POINTS]
+    if _STANDING in item.stash:
+        vars(report)["simkit_answer"] = item.stash[_STANDING]
     found, replayed = item.stash.get(_FOUND, None), item.stash.get(_REPLAYED, None)
     if found is not None and report.failed:
         from simkit._pytest import telling
@@ -350,78 +366,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-class _Session:
-    """What one process of the session does with reports, whichever process ran the tests."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Rename the report of a failing seed before anybody else sees it; forget seeds that no longer fail.
-
-        Not in a worker of xdist, which knows an item by one id only: there the report is renamed where it arrives.
-        """
-        if hasattr(self._config, "workerinput"):
-            return
-        self._forget_passed(report)
-        seed = getattr(report, "simkit_seed", None)
-        if seed is not None:
-            from simkit._pytest import nodes
-
-            report.nodeid = nodes.with_seed(report.nodeid, seed)
-        points = getattr(report, "simkit_points", None)
-        if points is not None:
-            self._count_points(report.nodeid, points)
-        answer = getattr(report, "simkit_answer", None)
-        if answer is not None:
-            self._config.stash.setdefault(_ANSWERS, []).append(answer)
-        page = getattr(report, "simkit_page", None)
-        if page is not None:
-            self._config.stash.setdefault(_PAGES, []).append(page)
-
-    def _count_points(self, nodeid: str, points: Sequence[Any]) -> None:
-        from simkit._pytest import never, nodes
-
-        tests = self._config.stash.setdefault(_TESTS, {})
-        base = nodes.parsed(nodeid).base
-        found = never.unpacked(points)
-        tests[base] = tests[base].merge(found) if base in tests else found
-
-    def _forget_passed(self, report: pytest.TestReport) -> None:
-        passed = getattr(report, "simkit_passed", [])
-        plugin = self._config.pluginmanager.get_plugin("lfplugin")
-        failed_before = getattr(plugin, "lastfailed", None)
-        if passed and isinstance(failed_before, dict):
-            from simkit._pytest import nodes
-
-            base = nodes.parsed(report.nodeid).base
-            gone = {nodes.with_seed(base, seed) for seed in passed}
-            for key in [key for key in failed_before if str(key) in gone]:  # text, or from pytest 9.2 on an object
-                del failed_before[key]
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Listen to reports."""
-    session.config.pluginmanager.register(_Session(session.config), "simkit-session")
+    from simkit._pytest.session import Session
 
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What became of a replayed case, also when its test passes now; and where the pages are, when there are several."""
-    for answer in config.stash.get(_ANSWERS, []):
-        terminalreporter.write_line(f"simkit: {answer}")
-    tests = config.stash.get(_TESTS, None)
-    if tests:
-        from simkit._pytest import never
-
-        for line in never.lines(tests):
-            terminalreporter.write_line(line)
-    pages = config.stash.get(_PAGES, [])
-    if len(pages) > 1:
-        from simkit._pytest import block, page
-
-        folder = Path(pages[0]["path"]).parent
-        index = page.write_index([page.Written(**one) for one in pages], folder)
-        told = block.shown(index, config.invocation_params.dir)
-        terminalreporter.write_line(f"simkit: pages of {len(pages)} failures: {told}")
+    session.config.pluginmanager.register(Session(session.config), "simkit-session")

@@ -12,6 +12,7 @@ import attrs
 
 from simkit import replaying
 from simkit._pytest.inquest import anomaly_of
+from simkit._pytest.looking import Debugger, Look
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.examples import decoded
@@ -53,21 +54,48 @@ def find(name: str, store: Path) -> Case:
     )
 
 
-def replay(case: Case, spec: Spec, arguments: Mapping[str, Any], steps_max: int) -> Replayed:
+def replay(
+    case: Case,
+    spec: Spec,
+    arguments: Mapping[str, Any],
+    steps_max: int,
+    look: Look = Look(),  # noqa: B008  # frozen
+    debugger: Debugger | None = None,
+) -> Replayed:
     """Run the case's test with the recorded choices and schedule; loosely once more where these no longer fit."""
-    arguments = {**arguments, **decoded(case.scenario.get("arguments", {}))}
+    before = None
+    if look.break_at is not None and debugger is not None:
+        debugger.check()
+        before = look.break_at, debugger
 
     def judge(outcome: Outcome[Any]) -> list[str]:
         error = failure_of(spec, outcome)
         return [] if error is None else [anomaly_of(error)]
 
-    verdict = replaying.replay(case, program_of(spec, arguments), judge=judge, limits=Limits(steps=steps_max))
+    limits = Limits(steps=steps_max)
+    program = _program(case, spec, arguments)
+    with look.sink() as sink:
+        verdict = replaying.replay(case, program, judge=judge, limits=limits, trace_sink=sink, before=before)
     if verdict.answer == "diverged" and not verdict.failures and _takes_the_same_steps(case, verdict.outcome):
         verdict = attrs.evolve(verdict, answer="fixed")  # whoever mends a program changes what it does
     if verdict.answer == "fixed":
         return Replayed(verdict, None)
     error = failure_of(spec, verdict.outcome)
     return Replayed(verdict, _diverged(verdict, error) if verdict.answer == "diverged" else error)
+
+
+def standstill(
+    case: Case, spec: Spec, arguments: Mapping[str, Any], steps_max: int, look: Look
+) -> replaying.Standstill:
+    """Run the case's test up to an event, and say how everything stands there. SimkitError for an event that is not there."""
+    assert look.until is not None
+    program = _program(case, spec, arguments)
+    with look.sink() as sink:
+        return replaying.replay_until(case, program, look.until, limits=Limits(steps=steps_max), trace_sink=sink)
+
+
+def _program(case: Case, spec: Spec, arguments: Mapping[str, Any]) -> replaying.Program:
+    return program_of(spec, {**arguments, **decoded(case.scenario.get("arguments", {}))})
 
 
 def _takes_the_same_steps(case: Case, outcome: Outcome[Any]) -> bool:

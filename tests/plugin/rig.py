@@ -10,10 +10,12 @@ import pytest
 # Loaded before the inner runs, which forget whatever they load: every run uses the same modules.
 import simkit._pytest.block
 import simkit._pytest.inquest
+import simkit._pytest.looking
 import simkit._pytest.never
 import simkit._pytest.nodes
 import simkit._pytest.page
 import simkit._pytest.replay
+import simkit._pytest.session
 import simkit._pytest.splitting
 import simkit._pytest.telling
 import simkit.stateful  # noqa: F401
