@@ -245,10 +245,9 @@ def check(rule: Rule, paths: list[Path], allowed: tuple[str, ...] = ()) -> None:
 
 @pytest.mark.parametrize("rule", [wall_clock, stray_chance])
 def test_simulation_is_closed_to_the_real_world(rule: Rule) -> None:
-    """Only the guard, which replaces them, and the pytest plugin, which bounds its work, name the real clock or dice."""
-    check(
-        rule, modules("simkit"), allowed=("simkit/guard", "simkit/_guard", "simkit/_pytest", "simkit/_kernel/watchdog")
-    )
+    """Only the guard, which replaces them, and what bounds work on the wall, name the real clock or dice."""
+    bounds = ("simkit/_pytest", "simkit/_kernel/watchdog", "simkit/exploring/explorer", "simkit/exploring/simplest")
+    check(rule, modules("simkit"), allowed=("simkit/guard", "simkit/_guard", *bounds))
 
 
 @pytest.mark.parametrize("rule", [address_order, set_order])
@@ -269,8 +268,8 @@ def test_only_edges_print() -> None:
 
 
 def test_functions_fit_a_screen() -> None:
-    """No function is longer than a screen."""
-    check(long_function, modules(*PACKAGES, "tests"))
+    """No function is longer than a screen, but the kernel's loop, in which a call for each step would cost too much."""
+    check(long_function, modules(*PACKAGES, "tests"), allowed=("simkit/_kernel/loop.py",))
 
 
 def test_files_stay_small() -> None:
@@ -291,8 +290,9 @@ def test_modules_begin_with_their_map() -> None:
 
 @pytest.mark.parametrize("rule", [untold_test, hopeful_sleep])
 def test_tests_are_told_and_do_not_hope(rule: Rule) -> None:
-    """Every test has its sentence, and none sleeps for luck."""
-    check(rule, modules("tests"))
+    """Every test has its sentence, and none sleeps for luck; in simulated threads sleep is virtual."""
+    virtual = ("tests/simkit/test_aio.py", "tests/simkit/test_threaded.py") if rule is hopeful_sleep else ()
+    check(rule, modules("tests"), allowed=virtual)
 
 
 def _imports(path: Path) -> Iterator[str]:
