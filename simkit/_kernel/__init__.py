@@ -9,7 +9,7 @@ All private use of trio in this project lives in this folder.
 - `sleeper`: sleeping, by one heap entry
 - `kernel`: what both loops share: spawning, killing without unwinding, pausing, ending, telling a deadlock
 - `loop`: the fast loop of our own
-- `shortcuts`: equivalents of what trio does most often, which stay in trio; `scopes`: those of cancel scopes and locks
+- `shortcuts`: equivalents of what trio does most often, which stay in trio; `scopes` and `locks` hold some
 - `fallback`: trio's own loop, fed one task a tick; slower, same traces, and the oracle of `loop`
 - `grave`: dead coroutines are freed without any of their code running
 - `fingerprint`: whether the installed trio is one that `loop` was written against

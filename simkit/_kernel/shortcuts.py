@@ -17,11 +17,11 @@ from types import FunctionType
 from typing import Any, cast
 
 import trio
-from trio import _highlevel_socket, _timeouts
+from trio import _highlevel_socket, _sync, _timeouts
 from trio._core import _generated_run, _ki, _parking_lot, _run, _traps
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope
 
-from simkit._kernel import fingerprint, scopes
+from simkit._kernel import fingerprint, locks, scopes
 from simkit._kernel.sleeper import FAR_S, nap_until_s, sleep_until_s
 from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import Timers
@@ -169,6 +169,9 @@ _REVIEWED: tuple[tuple[Any, Any], ...] = (
     (cast("property", CancelScope.cancel_called).fget, scopes.cancel_called),
     (_run.Nursery._check_nursery_closed, scopes.check_nursery_closed),
     (_parking_lot.add_parking_lot_breaker, scopes.add_parking_lot_breaker),
+    (_parking_lot.ParkingLot.unpark, locks.unpark),
+    (_sync._LockImpl.acquire, locks.acquire),
+    (_sync._LockImpl.release, locks.release),
 )
 #: What the stand-ins need of ours.
 _NAMES: dict[str, Any] = {
@@ -185,6 +188,9 @@ _NAMES: dict[str, Any] = {
     "_simkit_close": _copy(CancelScope._close),
     "_simkit_new_status": _run.CancelStatus.__new__,
     "_simkit_register": _register,
+    "_simkit_current_task": _run.current_task,
+    "_simkit_breakers": _parking_lot.GLOBAL_PARKING_LOT_BREAKER,
+    "_simkit_unpark": _copy(_parking_lot.ParkingLot.unpark),
 }
 #: What stands in by its name: where, the name, the stand-in.
 _BY_NAME: tuple[tuple[Any, str, Any], ...] = (
