@@ -224,7 +224,7 @@ def test_a_target_that_needs_more_than_is_there_is_not_compared(
     """An adapter of one's own that imports what only this environment has: told, and no failure."""
     folder = Path(shutil.copytree(ADAPTERS / "reference", tmp_path / "mine"))
     adapter = folder / "adapter.py"
-    needs = "import sys\nif sys.argv[:1] == ['-c']: import no_such_package\n"
+    needs = "import sys\nif sys.flags.safe_path: import no_such_package\n"
     adapter.write_text(adapter.read_text().replace("import os\n", f"{needs}import os\n", 1))
     machine(pythons.Survey((NEWER,), ()))
     monkeypatch.setattr(pythons, "environment", lambda python, progress: Path(sys.executable))
