@@ -195,11 +195,20 @@ _NETWORK = (
     Fault(
         "partition",
         "network",
-        "a cut link, both ways or one: what is sent waits for `heal`; senders give up with ETIMEDOUT in the end",
-        "`Network.partition(a, b, one_way=…)`, `heal()`",
+        "a cut link: what is sent waits for `heal`; senders give up with ETIMEDOUT in the end",
+        "`Network.partition(a, b)`, `heal()`",
         "",
         _NAMESPACE,
         "test_links.test_a_cut_link_holds_up_and_loses_nothing",
+    ),
+    Fault(
+        "partition one way",
+        "network",
+        "what is sent arrives and its answer does not, or the other way round",
+        "`Network.partition(a, b, one_way=True)`, `clog(a, b, ns, one_way=True)`",
+        "",
+        "two network namespaces, one of which sends its frames to nobody",
+        "test_links.test_a_link_that_is_cut_one_way_carries_the_other_way",
     ),
     Fault(
         "retransmission time-out",

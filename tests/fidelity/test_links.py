@@ -7,6 +7,7 @@ import socket as stdlib_socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import trio
 import trio.testing
 
 from simkit.world import World
-from tests.fidelity import links
+from tests.fidelity import links, oneway
 from tests.fidelity.conftest import tool
 from tests.fidelity.stages import SimulatedStage, attempted
 from tests.simkit.rig import simulate
@@ -55,6 +56,32 @@ def test_a_cut_link_holds_up_and_loses_nothing(root: None) -> None:
 def test_whoever_sends_into_a_cut_link_gives_up(root: None) -> None:
     """ETIMEDOUT once, then the end of the stream and EPIPE; whoever only listens waits on."""
     assert agree_on_links("given_up") == ["ETIMEDOUT", "b''", "EPIPE", "waits"]
+
+
+def test_a_link_that_is_cut_one_way_carries_the_other_way(root: None, tmp_path: Path) -> None:
+    """What is said is heard although no answer comes, or not heard at all; all of it has arrived once the link is whole."""
+    for name in ("ip", "nsenter"):
+        tool(name)
+    command = [tool("unshare"), "--net", sys.executable, oneway.__file__, str(tmp_path / "heard")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if "unshare" in done.stderr or "Unknown device type" in done.stderr:
+        pytest.skip(f"cannot be provoked here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+    async def main(world: World) -> list[str]:
+        heard: list[bytes] = []
+        host, network = world.host("server"), world.network
+        host.start(oneway.serve, heard.append)
+        ways = {"there": ("outside", "server"), "back": ("server", "outside")}
+
+        def cut(direction: str) -> None:
+            network.partition(*ways[direction], one_way=True)
+
+        return await oneway.one_way("server", cut, network.heal, lambda: b"".join(heard).decode())
+
+    real, simulated = json.loads(done.stdout), simulate(main)
+    assert real == simulated, f"real {real}, simulated {simulated}"
+    assert real == ["b'a'", "waits", "a", "b'b'", "ab", "waits", "abc", "b'c'", "abc"]
 
 
 def test_whoever_probes_a_cut_link_is_told(root: None) -> None:
