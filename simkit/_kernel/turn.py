@@ -35,7 +35,7 @@ def _taken(*, inside: bool) -> SimkitError:
     hint = (
         "what is simulated inside a simulation is another host or process: world.host(name).start(fn)"
         if inside
-        else "wait for the other, or run seeds in processes: simkit.campaign(…, processes=2)"
+        else "wait for the other, or run seeds in processes: simkit.campaign(…, jobs=2)"
     )
     return SimkitError(
         Problem(
