@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 import trio
 
 from simkit.aio.loop import Order, SimulatedLoop
+from simkit.aio.ordering import keep_order
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.points import current_world
 
@@ -36,6 +37,7 @@ async def run(
     world = current_world()
     if world is None:
         raise _outside()
+    keep_order(SimulatedLoop)
     async with trio.open_nursery() as outer:
         home = await outer.start(_home)
         try:

@@ -87,12 +87,11 @@ def _live(fn: Callable[[], object], python: threading.Thread | None) -> None:
 
 
 def _as_main_thread() -> None:
-    """Let `threading` know this thread, which it did not start, as it knows the first thread of any program."""
-    named, threading._newname = threading._newname, lambda _template: "MainThread"
-    try:
-        me: Any = threading._DummyThread()
-    finally:
-        threading._newname = named
+    """Let `threading` know this thread, which it did not start, as it knows the first thread of any program.
+
+    Other threads may go on meanwhile. Its name comes from `stand_ins`.
+    """
+    me: Any = threading._DummyThread()
     me._daemonic = False  # or whatever it starts would be a daemon too
     worker = current_worker()
     assert worker is not None

@@ -7,6 +7,7 @@ one that a killed process held dies with it. Such locks are looked for in the mo
 from __future__ import annotations
 
 import _thread
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -17,7 +18,14 @@ from simkit.threaded.locks import Lock, RLock
 
 __all__ = ["module_locks"]
 
-_KINDS: tuple[tuple[type, Callable[[], Any]], ...] = ((_thread.LockType, Lock), (_thread.RLock, RLock))
+#: Simulated ones too: those of a module that was first imported in an earlier run.
+_KINDS: tuple[tuple[type | tuple[type, ...], Callable[[], Any]], ...] = (
+    ((_thread.LockType, Lock), Lock),
+    ((_thread.RLock, RLock), RLock),
+)
+#: Modules that the standard library imports when it first needs them, in the middle of the first run of all: their locks
+#: would be other ones there than in every later run.
+_LATE = ("_strptime", "tempfile")  # and concurrent.futures.thread, which is imported anyway
 #: Theirs are held for an instant, by whatever thread, the kernel's own among them.
 _NOT_IN = frozenset(
     (
@@ -63,6 +71,8 @@ class PerProcess:
 
 def module_locks() -> Iterator[tuple[ModuleType, str, PerProcess]]:
     """Every (module, name, stand-in) for a lock that a module holds by a name."""
+    for late in _LATE:
+        importlib.import_module(late)
     for name, module in sorted(sys.modules.copy().items()):
         if name.partition(".")[0] in _NOT_IN:
             continue

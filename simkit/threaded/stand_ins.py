@@ -12,9 +12,12 @@ import socket as stdlib_socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import _base as futures
+from concurrent.futures.thread import ThreadPoolExecutor
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from simkit._kernel.threads import current_thread
 from simkit.process import ProcessDead
 from simkit.threaded import locks, starting
 from simkit.threaded.program import current_worker
@@ -36,26 +39,40 @@ def _either(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable
 
 
 def _make_hook(make: Callable[[], Callable[[threading.Thread], object]]) -> Callable[[threading.Thread], object]:
-    """Who is told what a thread raises: nobody, when it is the end of the world."""
+    """Who is told what a thread raises: nobody, when it is unwound at the end of the world, whatever that makes it raise."""
     hook = make()
 
     def tell(thread: threading.Thread) -> None:
-        if not isinstance(sys.exc_info()[1], ProcessDead):
+        me = current_thread()
+        if (me is None or not me.given_up) and not isinstance(sys.exc_info()[1], ProcessDead):
             hook(thread)
 
     return tell
 
 
-def _by_number(numbers: Iterator[int]) -> Callable[[threading.Thread], int]:
-    """A hash for threads that is the same in every run: pools keep theirs in a set, and join them in its order."""
+def _by_number(numbers: Iterator[int]) -> Callable[[Any], int]:
+    """A hash that is the same in every run, for what the standard library keeps in sets and walks in their order.
 
-    def number(thread: threading.Thread) -> int:
-        found = vars(thread).get("_simkit_number")
+    Pools join their threads so, and `concurrent.futures.wait` gives sets of futures.
+    """
+
+    def number(one: Any) -> int:
+        found = vars(one).get("_simkit_number")
         if found is None:
-            found = vars(thread)["_simkit_number"] = next(numbers)
+            found = vars(one)["_simkit_number"] = next(numbers)
         return int(found)
 
     return number
+
+
+def _naming(name: Callable[[str], str]) -> Callable[[str], str]:
+    """How `threading` names a thread that it did not start: the first one of a simulated program is its main thread."""
+
+    def newname(template: str) -> str:
+        worker = current_worker()
+        return "MainThread" if worker is not None and worker.python is None else name(template)
+
+    return newname
 
 
 def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
@@ -76,8 +93,13 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table[stdlib_socket, "getaddrinfo"] = _either(sockets.getaddrinfo, stdlib_socket.getaddrinfo)
     table[stdlib_socket, "gethostbyname"] = _either(sockets.gethostbyname, stdlib_socket.gethostbyname)
     table[threading, "_counter"] = itertools.count(1).__next__
+    table[threading, "_newname"] = _naming(threading._newname)
+    table[ThreadPoolExecutor, "_counter"] = itertools.count().__next__
     table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
     table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))
+    number = _by_number(itertools.count(1))
+    table[futures.Future, "__hash__"] = number
+    table[futures, "id"] = number  # by which it sorts the futures whose locks it takes
     table[queue, "SimpleQueue"] = _either(queue._PySimpleQueue, queue.SimpleQueue)
     table.update({(module, name): lock for module, name, lock in module_locks()})
     return table

@@ -256,6 +256,30 @@ def test_sets_of_tasks_have_one_order() -> None:
     assert run_once() == first
 
 
+def test_coroutines_that_asyncio_puts_into_a_set_start_in_one_order() -> None:
+    """`as_completed` starts them in the order of a set, which is that of their addresses; outside it is left alone."""
+
+    async def sleep(number: int, log: list[int]) -> int:
+        log.append(number)
+        await asyncio.sleep(number)
+        return number
+
+    async def program(order: list[int]) -> tuple[list[int], list[int]]:
+        log: list[int] = []
+        ended = [await one for one in asyncio.as_completed([sleep(number, log) for number in order])]
+        return log, ended
+
+    order = [number * 7 % 16 for number in range(16)]
+    outcome = in_process(lambda: aio_in_fifo(program, order))
+    assert outcome.unwrap() == (order, sorted(order))
+    assert vars(asyncio.tasks)["set"]([3, 3]) == {3}
+
+
+async def aio_in_fifo(program: Any, *args: Any) -> Any:
+    """Programs within programs: a loop of its own that keeps asyncio's order."""
+    return await aio.in_trio(lambda: aio.run(program, *args, order="fifo"))
+
+
 def test_threads_are_simulated() -> None:
     """`asyncio.to_thread` runs in a thread of the world; its `time.sleep` is virtual."""
     import time

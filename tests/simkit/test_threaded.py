@@ -7,8 +7,10 @@ import http.client
 import queue
 import re
 import socket
+import sys
 import threading
 import time
+import types
 import urllib.request
 from typing import Any
 
@@ -269,6 +271,82 @@ def test_thread_locals_and_names_start_anew_in_each_run() -> None:
 
     for _ in range(2):
         assert in_process(program).unwrap() == ("Thread-3 (look)", ["clean"] * 3)
+
+
+def waiting_for_pools() -> Any:
+    """Sets of futures, names of pools, and a thread that looks around when the main thread has just begun."""
+    gate = threading.Condition()
+    told: list[Any] = [[thread.name for thread in threading.enumerate()]]
+
+    def work(number: int) -> int:
+        time.sleep(number % 7)
+        with gate:
+            gate.wait(timeout=0.3)
+        return number
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        told += [
+            future.result() for future in concurrent.futures.as_completed([pool.submit(work, n) for n in range(12)])
+        ]
+        done, late = concurrent.futures.wait([pool.submit(work, n) for n in range(20)], timeout=8)
+        told += [len(late), [future.result() for future in done]]
+        told += [thread.name for thread in threading.enumerate()]
+    return told
+
+
+def test_sets_of_futures_and_names_are_the_same_in_every_run() -> None:
+    """`wait` and `as_completed` walk sets of futures and sort them by address; pools are numbered per interpreter."""
+
+    async def main(world: World) -> Any:
+        return [await one.wait() for one in [world.host(name).start(threaded.run, waiting_for_pools) for name in "ab"]]
+
+    def run_once(ballast: int) -> Any:
+        _ballast = [object() for _ in range(ballast)]
+        outcome = simulate(main, seed=2)
+        return outcome.digest, outcome.unwrap()
+
+    first = run_once(10)
+    assert [run_once(ballast) for ballast in (1000, 1, 333)] == [first] * 3
+    named = threading._newname  # type: ignore[attr-defined]
+    assert named("Dummy-%d").startswith("Dummy-"), "the real one is in its place"
+    names = {name for one in first[1] for name in one.value if isinstance(name, str)}
+    assert "MainThread" in names
+    assert all(name == "MainThread" or name.startswith("ThreadPoolExecutor-") for name in names)
+
+
+def test_the_end_of_the_world_is_told_by_no_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """A thread that is unwound at the end gives back a condition that it does not hold; nobody wants to know."""
+
+    def program() -> None:
+        condition = threading.Condition()
+
+        def wait() -> None:
+            with condition:
+                condition.wait()
+
+        threading.Thread(target=wait, daemon=True).start()
+        time.sleep(1)
+
+    with ThreadingsOwnHook():
+        in_process(program).unwrap()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_module_that_is_imported_by_the_first_run_of_all_makes_no_difference() -> None:
+    """Nor does a lock that a module was given in a run: it is to each process its own in the next."""
+    module = types.ModuleType("late_module")
+
+    def program() -> None:
+        if not hasattr(module, "lock"):
+            module.lock = threading.Lock()  # type: ignore[attr-defined]
+        module.lock.acquire()
+
+    sys.modules["late_module"] = module
+    try:
+        assert in_process(program).unwrap() is None
+        assert in_process(program).unwrap() is None
+    finally:
+        del sys.modules["late_module"]
 
 
 def test_outside_a_simulation_everything_is_real() -> None:
