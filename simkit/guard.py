@@ -124,8 +124,8 @@ class Guard:
             process = current_process()
             return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
 
-        noise = world.tape.stream("guard").random_source("noise")
-        self._active = state.Active(now_ns, _zone, lambda: timers.now_ns, _pid, noise)
+        noise_seed = world.tape.stream("guard").source_seed("noise")
+        self._active = state.Active(now_ns, _zone, lambda: timers.now_ns, _pid, noise_seed)
 
     @property
     def refusals(self) -> list[Any]:
@@ -135,7 +135,7 @@ class Guard:
     def begin(self) -> Callable[[], None]:
         """Guard from now on; returns how to stop."""
         zone, kept = zones.enter(), temporary.enter()
-        random_back = dice.seed(self._active.noise.getrandbits(64))
+        random_back = dice.seed(self._active.noise_seed)
         _places.take()
         before = state.switch(self._active)
 

@@ -159,7 +159,11 @@ class Stream:
 
     def random_source(self, site_key: str) -> random.Random:
         """Return a generator of its own for noise that is not recorded choice by choice, such as a random walk."""
-        return _Random(self._draw(b"source", site_key, 0))
+        return _Random(self.source_seed(site_key))
+
+    def source_seed(self, site_key: str) -> int:
+        """What `random_source` of this key is seeded with."""
+        return self._draw(b"source", site_key, 0)
 
     def asked(self) -> dict[str, tuple[int, int]]:
         """By site key: how often it was asked, and from how many values it chose the last time; of real choices only."""

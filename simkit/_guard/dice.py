@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _random
 import ctypes
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -18,25 +19,27 @@ _BYTES = 4 + 624 * 4
 _START = object.__basicsize__
 _shared: random.Random = random._inst  # noqa: SLF001  # there is no other way to it
 _seed = _random.Random.seed
+#: The state that was put aside: there is one run at a time.
+_aside = ctypes.create_string_buffer(_BYTES)
 
 
-def seed(number: int) -> Callable[[], None]:
-    """Seed the shared generator as `random.seed(number)` does; returns what puts its state back."""
+def seed(noise_seed: int) -> Callable[[], None]:
+    """Seed the shared generator with the first 64 bits of one that has this seed; returns what puts its state back."""
     back = _saved_bytes() if _is_block else _saved_tuple()
-    _seed(_shared, number)
+    _seed(_shared, noise_seed)
+    _seed(_shared, _shared.getrandbits(64))
     _shared.gauss_next = None  # type: ignore[attr-defined]
     return back
 
 
 def _saved_bytes() -> Callable[[], None]:
-    block = ctypes.string_at(id(_shared) + _START, _BYTES)
-    gauss_next = _shared.gauss_next  # type: ignore[attr-defined]
+    ctypes.memmove(_aside, id(_shared) + _START, _BYTES)
+    return functools.partial(_put_back, _shared.gauss_next)  # type: ignore[attr-defined]
 
-    def back() -> None:
-        ctypes.memmove(id(_shared) + _START, block, _BYTES)
-        _shared.gauss_next = gauss_next  # type: ignore[attr-defined]
 
-    return back
+def _put_back(gauss_next: float | None) -> None:
+    ctypes.memmove(id(_shared) + _START, _aside, _BYTES)
+    _shared.gauss_next = gauss_next  # type: ignore[attr-defined]
 
 
 def _saved_tuple() -> Callable[[], None]:

@@ -13,6 +13,9 @@ import attrs
 
 from simkit.errors import SimkitError
 
+#: By a name of its own, as there is something slower in place of it while a guard is on.
+_Random = random.Random
+
 
 @attrs.define
 class Active:
@@ -22,12 +25,21 @@ class Active:
     zone: Callable[[], datetime.tzinfo]  # what is local there
     elapsed_ns: Callable[[], int]  # since the world began
     pid: Callable[[], int]
-    noise: random.Random
+    noise_seed: int  # of `noise`
     thread: int = attrs.field(factory=threading.get_ident)
     refusals: list[SimkitError] = attrs.field(factory=list)
     permitted: list[str] = attrs.field(factory=list)
     busy: bool = False
+    _noise: random.Random | None = None
     files: dict[int, Any] = attrs.field(factory=dict)  # open descriptors on simulated disks, see `files`
+
+    @property
+    def noise(self) -> random.Random:
+        """Where noise comes from, made at first use; its first 64 bits have gone into the generator that all share."""
+        if self._noise is None:
+            self._noise = _Random(self.noise_seed)
+            self._noise.getrandbits(64)
+        return self._noise
 
 
 _active: Active | None = None
