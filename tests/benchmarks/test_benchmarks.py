@@ -32,7 +32,7 @@ def test_a_row_tells_ratio_and_target() -> None:
     )
     result = hold(contest, repeats=1)
     assert result.ratios() == {"peer": 2.0}
-    assert "2.000 ×   target 3 ×   not met" in result.lines()[-1]
+    assert "2.000 ×   target 3   not met" in result.lines()[-1]
 
 
 def test_a_goal_is_scaled_by_what_the_peer_does_here() -> None:

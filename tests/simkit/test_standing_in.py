@@ -52,11 +52,13 @@ def test_the_shared_generator_is_put_aside_and_back(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_block_is_known_on_this_python() -> None:
+    """Where the generator's state lies is known for this Python, so that nothing falls back."""
     assert dice._is_block
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_run_leaves_the_generator_of_the_outside_alone(kept: bool) -> None:
+    """What the outside draws after a run is what it would have drawn without one."""
     random.seed(11)
     expected = [random.random() for _ in range(3)]
     random.seed(11)
@@ -77,6 +79,7 @@ def test_a_run_leaves_the_generator_of_the_outside_alone(kept: bool) -> None:
 
 
 def test_stand_ins_stay_for_the_block_and_no_longer() -> None:
+    """Inside the block they stay between runs; after it the real functions are back."""
     assert time.time is _REAL[0]
     with keeping():
         stand_in = time.time
@@ -89,6 +92,7 @@ def test_stand_ins_stay_for_the_block_and_no_longer() -> None:
 
 
 def test_a_run_in_a_block_is_the_run_that_it_is_without() -> None:
+    """The digest does not tell whether the stand-ins were kept."""
     alone = simulate(chance)
     with keeping():
         inside = [simulate(chance) for _ in range(3)]
@@ -96,6 +100,7 @@ def test_a_run_in_a_block_is_the_run_that_it_is_without() -> None:
 
 
 def test_mocks_of_the_outside_come_and_go_within_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever patches the same names in between finds and leaves them as expected."""
     with keeping():
         simulate(chance)
         with monkeypatch.context() as patch:
@@ -108,6 +113,7 @@ def test_mocks_of_the_outside_come_and_go_within_a_block(monkeypatch: pytest.Mon
 
 
 def test_a_module_that_comes_within_a_block_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module imported between two runs of a block gets its stand-ins too."""
     late = types.ModuleType("simkit_late")
     late.now = _REAL[0]  # type: ignore[attr-defined]
 
@@ -122,6 +128,8 @@ def test_a_module_that_comes_within_a_block_is_guarded(monkeypatch: pytest.Monke
 
 
 def test_a_block_that_fails_is_left_in_order() -> None:
+    """An exception takes the stand-ins with it."""
+
     def fail() -> None:
         with keeping():
             simulate(chance)
@@ -163,6 +171,7 @@ async def naps() -> list[object]:
 
 
 def test_outside_a_simulation_trio_is_what_it_was() -> None:
+    """With the equivalents installed, trio's own loop runs as before."""
     clock = MockClock(autojump_threshold=0)
     shortcuts.give_back()
     assert _OURS not in trio.sleep.__code__.co_filename
@@ -176,6 +185,8 @@ def test_outside_a_simulation_trio_is_what_it_was() -> None:
 
 @pytest.mark.parametrize("kernel", ["fast", "fallback"])
 def test_inside_it_says_the_same(kernel: str) -> None:
+    """Inside a simulation the equivalents answer as trio's functions do."""
+
     async def main(_world: World) -> list[object]:
         return await naps()
 

@@ -25,6 +25,7 @@ PASSED_MIN = 380
 
 @pytest.mark.slow
 def test_trio_passes_its_own_tests_with_the_stand_ins(tmp_path: Path) -> None:
+    """Nothing of trio behaves differently on its own loop while they are in place."""
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", os.devnull, "--rootdir", str(tmp_path)),
