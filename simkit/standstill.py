@@ -149,7 +149,7 @@ def _task(world: World, task: Task, state: TaskState) -> StandingTask:
 
 
 def _host(host: Host) -> StandingHost:
-    files = ()
+    files: tuple[StandingFile, ...] = ()
     if host.has_disk:
         found = host.disk.inodes().items()
         files = tuple(StandingFile(path, node.size, len(node.pending)) for path, node in found)
