@@ -115,7 +115,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     listed = {f"{name.split('::')[0]}" for name in (*FAILING, *UNSAFE)} & {item.path.stem for item in items}
     left = {name for name in (*FAILING, *UNSAFE) if name.split("::")[0] in listed}
     for item in items:
-        name = f"{item.path.stem}::{getattr(item, 'originalname', item.name)}"
+        name = f"{item.path.stem}::{item.name}"  # with its parameters
+        if name not in FAILING:
+            name = f"{item.path.stem}::{getattr(item, 'originalname', item.name)}"
         left.discard(name)
         if name in UNSAFE:
             item.add_marker(pytest.mark.skip(reason=UNSAFE[name]))

@@ -13,16 +13,16 @@ MODULES = (
     *(f"{HIGH}/test_{name}.py" for name in ("testing", "util", "scheduler_determinism", "tracing", "file_io", "path")),
     *(f"{HIGH}/test_highlevel_{name}.py" for name in ("serve_listeners", "open_tcp_stream", "open_tcp_listeners")),
     *(f"{HIGH}/test_{name}.py" for name in ("threads", "fakenet", "testing_raisesgroup", "deprecate")),
-    f"{HIGH}/test_deprecate_strict_exception_groups_false.py",
+    *(f"{HIGH}/test_{name}.py" for name in ("deprecate_strict_exception_groups_false", "ssl", "dtls")),
+    f"{HIGH}/test_highlevel_ssl_helpers.py",
 )
 #: Run in a world of their own, on its simulated network; the others on the bare kernel.
-IN_WORLD = ("test_highlevel_open_tcp_listeners",)
+IN_WORLD = ("test_highlevel_open_tcp_listeners", "test_ssl", "test_dtls", "test_highlevel_ssl_helpers")
 
 _SYSTEM = "there is no operating system under a simulation"
 _RAW = "its sockets come from the standard library, in pairs or by number; ours from trio.open_tcp_stream and trio.serve_tcp"
 _TOOLS = "about packaging, types or tools: nothing of it runs on a loop"
 _WINDOWS = "about Windows"
-_OPENSSL = "needs pyOpenSSL and real sockets; TLS over simulated streams has tests in tests/simkit/test_third_party.py"
 #: Test modules that are not run, and why.
 NOT_RUN: dict[str, str] = {
     "_core/_tests/test_guest_mode.py": "another loop is the host there; here the kernel is the only one",
@@ -31,15 +31,12 @@ NOT_RUN: dict[str, str] = {
     "_core/_tests/test_ki.py": "signals are the interpreter's: an interrupt ends the run at once, no code is protected",
     "_core/_tests/test_thread_cache.py": "about trio's store of real threads; simulated threads do not come from there",
     "_core/_tests/test_windows.py": _WINDOWS,
-    "_tests/test_dtls.py": _OPENSSL,
     "_tests/test_exports.py": _TOOLS,
     "_tests/test_highlevel_open_unix_stream.py": "the simulated network has no Unix sockets",
     "_tests/test_highlevel_socket.py": _RAW,
-    "_tests/test_highlevel_ssl_helpers.py": _OPENSSL,
     "_tests/test_repl.py": "an interactive console",
     "_tests/test_signals.py": _SYSTEM,
     "_tests/test_socket.py": _RAW,
-    "_tests/test_ssl.py": _OPENSSL,
     "_tests/test_subprocess.py": _SYSTEM,
     "_tests/test_trio.py": _TOOLS,
     "_tests/test_unix_pipes.py": _SYSTEM,
@@ -55,6 +52,8 @@ INTERRUPT = "an interrupt is the user's: it ends the run at once"
 CONTEXT = "a simulation begins with an empty context: nothing of the caller's gets in"
 THREADS = "inside a simulated thread the kernel counts as running"
 SOCKETS = "real sockets are refused"
+PAIRS = "its streams are a pair of real sockets, with a blocking thread at the other end"
+IPV6 = "the simulated network speaks IPv4"
 HOOKS = "async generators of another library in the same thread are not handed on to it, and closing gives no warning"
 WORDS = "tasks are shown by number, as an address differs from run to run"
 INTERNALS = "about the inside of trio's loop, which another loop takes the place of"
@@ -68,7 +67,7 @@ NAMES = "simulated threads are not trio's: neither their names nor the way in wh
 WRAPPER = "about the arguments of `trio.run` itself, in whose place the kernel is run"
 CHANCE = "trio's scheduler is random, the kernel's is the strategy's"
 
-#: By "module::test"; run, and must fail.
+#: By "module::test", or "module::test[parameters]"; run, and must fail.
 FAILING: dict[str, str] = {
     "test_run::test_current_time": CLOCK,
     "test_run::test_current_clock": CLOCK,
@@ -101,6 +100,14 @@ FAILING: dict[str, str] = {
     "test_highlevel_open_tcp_stream::test_all_fail": ROUNDING,
     "test_highlevel_open_tcp_listeners::test_open_tcp_listeners_rebind": SOCKETS,
     "test_deprecate_strict_exception_groups_false::test_deprecation_warning_run": WRAPPER,
+    "test_dtls::test_smoke[ipv6]": IPV6,
+    "test_ssl::test_ssl_client_basics": PAIRS,
+    "test_ssl::test_ssl_server_basics": PAIRS,
+    "test_ssl::test_attributes": PAIRS,
+    "test_ssl::test_full_duplex_basics": PAIRS,
+    "test_ssl::test_checkpoints": PAIRS,
+    "test_ssl::test_send_all_empty_string": PAIRS,
+    "test_ssl::test_ssl_handshake_failure_during_aclose": PAIRS,
     "test_threads::test_do_in_trio_thread": FOREIGN,
     "test_threads::test_await_in_trio_thread_while_main_exits": FOREIGN,
     "test_threads::test_run_in_trio_thread_ki": INTERRUPT,

@@ -15,7 +15,7 @@ from tests.trio_suite.skipped import FAILING, MODULES, NOT_RUN, UNSAFE, modules_
 
 ROOT = Path(__file__).parent.parent.parent
 TRIO = Path(trio.__file__).parent
-PASSED_MIN = 440
+PASSED_MIN = 520
 
 
 @pytest.mark.slow
@@ -24,7 +24,10 @@ def test_the_kernel_passes_trios_own_tests(kernel: str, tmp_path: Path) -> None:
     """Every test of the chosen modules passes, but for those listed, which fail as the list says."""
     ran = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", os.devnull, "--rootdir", str(tmp_path)),
+            # No ranges: the tracebacks of real threads that tests leave behind would be parsed while pytest parses its own,
+            # which Python 3.11 takes for a fault of the parser.
+            *(sys.executable, "-X", "no_debug_ranges", "-m", "pytest"),
+            *("-q", "--tb=short", "-c", os.devnull, "--rootdir", str(tmp_path)),
             *("-p", "no:cacheprovider", "-p", "no:simkit", "-p", "no:anyio"),
             *("-p", "trio._tests.pytest_plugin", "-p", "tests.trio_suite.plugin"),
             *(str(TRIO / module) for module in MODULES),
