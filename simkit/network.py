@@ -17,13 +17,13 @@ import errno
 import os
 import socket as stdlib_socket
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
 from simkit._network.addresses import OUTSIDE, OUTSIDE_ADDRESS
 from simkit._network.connecting import Attempt
-from simkit._network.datagrams import DatagramSocket
+from simkit._network.datagrams import DatagramSocket, Route
 from simkit._network.endpoint import Address, Endpoint
 from simkit._network.ether import Ether, NetworkOptions
 from simkit._network.hooks import Factory, Resolver
@@ -40,6 +40,8 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
 EPHEMERAL_PORT_MIN = 49152
 PORT_MAX = 65535
 _UDP = stdlib_socket.IPPROTO_UDP
+#: Protocol, place and port.
+_Bound: TypeAlias = tuple[int, str, int]
 
 
 class Network(Ether):
@@ -47,12 +49,10 @@ class Network(Ether):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        #: Addresses, as programs give them, that need no resolver.
-        self.known: set[object] = set()
         self._aliases: dict[str, str] = {}
         self._places: dict[str, str] = {OUTSIDE_ADDRESS: OUTSIDE}
         self._listeners: dict[tuple[str, int], Listener] = {}
-        self._bound: dict[tuple[int, str, int], SimulatedSocket] = {}
+        self._bound: dict[_Bound, SimulatedSocket] = {}
         self._sockets: dict[int, SimulatedSocket] = {}
         self._attempts: dict[int, Attempt] = {}
         self._owned: dict[Process, dict[int, SimulatedSocket]] = {}
@@ -168,26 +168,53 @@ class Network(Ether):
         if self._bound.get(key) is socket:
             del self._bound[key]
 
-    def send_datagram(self, socket: DatagramSocket, data: bytes, target: Address) -> None:
-        """Let a message travel: once, twice or not at all."""
+    def route(self, socket: DatagramSocket, target: Address) -> Route | None:
+        """How messages of a bound socket come to `target`; None when no host has that address."""
         address, port = target
-        here, trace = socket.place, self._world.trace
-        place = self._places.get(address) or (here if _is_loopback(address) else self.name_of(address))
+        place = self._places.get(address) or (socket.place if _is_loopback(address) else self.name_of(address))
         if place is None:
-            return  # it goes wherever such packets go
-        source = ("127.0.0.1" if address[:4] == "127." else self.address_of(here), socket.local[1])
-        sent = 0
+            return None
+        here = socket.place
+        source = ("127.0.0.1" if _is_loopback(address) else self.address_of(here), socket.local[1])
+        return Route(here, place, (here, place), source, (_UDP, place, port))
+
+    def send_datagram(self, socket: DatagramSocket, data: bytes, route: Route) -> None:
+        """Let a message travel: once, twice or not at all."""
+        here, place, link, source, bound = route
+        trace, sent = self._world.trace, 0
         if trace.asides is None:
             trace.told.append(("net", "datagram", socket.number, here, place, len(data)))
         else:
             sent = len(trace)
             self.note("datagram", socket.number, here, place, len(data), data)
-        self.carry_datagram(here, place, len(data), self._datagram_arrived, socket, data, source, place, port, sent)
+        if not self._weather.plain:
+            self.carry_datagram(here, place, len(data), self._datagram_arrived, socket, data, source, bound, sent)
+            return
+        road = self._roads.get(link)  # as `carry_datagram`, in a hurry
+        if road is None:
+            road = self._road(here, place)
+        if road.loses is not None and road.loses():
+            self.count("datagram-loss", here, place)
+            return
+        copies, timers = 1, self._timers
+        if road.doubles is not None and road.doubles():
+            self.count("datagram-duplicate", here, place)
+            copies = 2
+        for _ in range(copies):
+            travel_ns = road.travel_ns[0 if road.draw is None else road.draw()]
+            timers.call_at(timers.now_ns + travel_ns, self._arrives, (link, socket, data, source, bound, sent))
 
-    def _datagram_arrived(
-        self, sender: DatagramSocket, data: bytes, source: Address, place: str, port: int, sent: int
+    def _arrives(
+        self, link: tuple[str, str], sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int
     ) -> None:
-        found = self._bound.get((_UDP, place, port))
+        """A message is at the end of its link: as `_arrive`, in a hurry."""
+        if self._cut or not self._weather.plain or self._weather.clogged:
+            self._arrive(*link, self._datagram_arrived, (sender, data, source, bound, sent))
+        else:
+            self._datagram_arrived(sender, data, source, bound, sent)
+
+    def _datagram_arrived(self, sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int) -> None:
+        found = self._bound.get(bound)
         trace = self._world.trace
         if trace.asides is not None:
             owner = None if found is None else found.owner
@@ -195,8 +222,8 @@ class Network(Ether):
         if isinstance(found, DatagramSocket):
             if not found.arrived(data, source):
                 self.count("datagram-overflow")
-        elif self.is_up(place):
-            self.carry_datagram(place, sender.place, 0, sender.refused)
+        elif self.is_up(bound[1]):
+            self.carry_datagram(bound[1], sender.place, 0, sender.refused)
 
     # ---- for connections
 

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import itertools
 import random
+import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -29,8 +30,9 @@ OPEN = "!"
 #: Of a fault that happens or does not.
 _ONE = (1,)
 _RANGE = 1 << 64
-#: Small numbers as they are hashed.
-_DIGITS = tuple(b"%d" % number for number in range(1024))
+#: One hash gives the numbers of so many occurrences of a site in a row.
+_BLOCK = 1
+_numbers = struct.Struct(f">{_BLOCK}Q").unpack
 #: By a name of its own, as the guard puts something slower in place of `random.Random`.
 _Random = random.Random
 
@@ -74,16 +76,30 @@ class Journal:
         self.held.append((name, host, self.moment()))
 
 
+class _Site:
+    """One site key of one stream: how often it was asked for a choice, and the numbers that come next."""
+
+    __slots__ = ("asked", "block", "choices", "numbers")
+
+    def __init__(self) -> None:
+        self.asked = 0
+        #: From how many values it chose the last time; 0 while it never had a choice.
+        self.choices = 0
+        #: What was drawn last: the numbers of that many occurrences from `block` times `_BLOCK` on.
+        self.block = -1
+        self.numbers: tuple[int, ...] = ()
+
+
 class Stream:
     """The choices of one component, apart from all others."""
 
     def __init__(self, tape: Tape, label: str) -> None:
         self.label = label
         self._tape = tape
+        self._sites: dict[str, _Site] = {}
         self._seen: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
-        self._base: hashlib.blake2b | None = None
-        self._choices: dict[str, Callable[[], hashlib.blake2b]] = {}
+        self._bases: dict[int, hashlib.blake2b] = {}
         #: Whether its tape is open, see `fault`.
         self.open = tape.open
 
@@ -91,26 +107,49 @@ class Stream:
         """Return a number below `n`, each equally likely unless integer `weights` say otherwise; recorded unless 0."""
         if n < 1 or (weights is not None and len(weights) != n):
             raise ValueError(f"{self.label}/{site_key}: {n} choices with weights {weights}")
-        occurrence = self._seen.get(site_key, 0)
-        self._seen[site_key] = occurrence + 1
+        site = self._sites.get(site_key)
+        if site is None:
+            site = self._sites[site_key] = _Site()
+        occurrence = site.asked
+        site.asked = occurrence + 1
         if n == 1:
             return 0
-        self._sizes[site_key] = n
+        site.choices = n
         tape = self._tape
         if tape.guided:
             given = tape.told((self.label, site_key, occurrence), range(1, n))
             if given or tape.replays:
                 return given
-        begin = self._choices.get(site_key)  # as `_draw`, at hand for what is asked most
-        if begin is None:
-            begin = self._choices[site_key] = self._beginning(b"choice", site_key).copy
-        digest = begin()
-        digest.update(_DIGITS[occurrence] if occurrence < 1024 else b"%d" % occurrence)
-        drawn = int.from_bytes(digest.digest(), "big")
+        if occurrence // _BLOCK != site.block:
+            self._draw_block(site_key, site, occurrence // _BLOCK)
+        drawn = site.numbers[occurrence % _BLOCK]
         value = drawn % n if weights is None else bisect_right(_bounds(weights), drawn)
         if value:
             tape.record((self.label, site_key, occurrence), value)
         return value
+
+    def chooser(self, site_key: str, weights: tuple[int, ...]) -> Callable[[], int]:
+        """Return what chooses as `choose(site_key, len(weights), weights)` does, for who asks very often."""
+        n, bounds, label, record = len(weights), _bounds(weights), self.label, self._tape.record
+        if n == 1 or self._tape.guided:
+            return functools.partial(self.choose, site_key, n, weights)
+        site = self._sites.setdefault(site_key, _Site())
+        first = bounds[0]
+
+        def choose() -> int:
+            occurrence = site.asked
+            site.asked = occurrence + 1
+            site.choices = n
+            if occurrence // _BLOCK != site.block:
+                self._draw_block(site_key, site, occurrence // _BLOCK)
+            drawn = site.numbers[occurrence % _BLOCK]
+            if drawn < first:
+                return 0
+            value = bisect_right(bounds, drawn)
+            record((label, site_key, occurrence), value)
+            return value
+
+        return choose
 
     def chance(self, site_key: str, num: int, den: int) -> bool:
         """Return True `num` times in `den`; recorded when True. What never happens may be struck on an open tape."""
@@ -167,20 +206,28 @@ class Stream:
 
     def asked(self) -> dict[str, tuple[int, int]]:
         """By site key: how often it was asked, and from how many values it chose the last time; of real choices only."""
-        return {key: (self._seen[key], n) for key, n in self._sizes.items()}
+        real = {key: (site.asked, site.choices) for key, site in self._sites.items() if site.choices}
+        return real | {key: (self._seen[key], n) for key, n in self._sizes.items()}
 
     def _draw(self, use: bytes, site_key: str, occurrence: int) -> int:
-        digest = self._beginning(use, site_key)
-        digest.update(b"%d" % occurrence)
+        digest = self._base(8).copy()
+        digest.update(use + _framed(site_key) + b"%d" % occurrence)
         return int.from_bytes(digest.digest(), "big")
 
-    def _beginning(self, use: bytes, site_key: str) -> hashlib.blake2b:
-        if self._base is None:
+    def _draw_block(self, site_key: str, site: _Site, block: int) -> None:
+        """Draw the numbers of the occurrences of `site` that `block` holds."""
+        digest = self._base(8 * _BLOCK).copy()
+        digest.update(b"choice" + _framed(site_key) + b"%d" % block)
+        site.block, site.numbers = block, _numbers(digest.digest())
+
+    def _base(self, size: int) -> hashlib.blake2b:
+        """The hash of seed and label, which gives `size` bytes."""
+        base = self._bases.get(size)
+        if base is None:
             key = self._tape.entropy.to_bytes(32, "big")
-            self._base = hashlib.blake2b(_framed(self.label), digest_size=8, key=key, person=b"simkit-tape")
-        digest = self._base.copy()
-        digest.update(use + _framed(site_key))
-        return digest
+            base = hashlib.blake2b(_framed(self.label), digest_size=size, key=key, person=b"simkit-tape")
+            self._bases[size] = base
+        return base
 
 
 class Tape:
@@ -323,6 +370,7 @@ def _bounds(weights: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(-(-below * _RANGE // total) for below in itertools.accumulate(weights[:-1]))
 
 
+@functools.lru_cache(maxsize=4096)
 def _framed(text: str) -> bytes:
     """Length first, so that no two lists of strings read the same."""
     data = text.encode()

@@ -10,7 +10,7 @@ import collections
 import errno
 import os
 import socket as stdlib_socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
@@ -27,6 +27,16 @@ DATAGRAM_BYTES_MAX = 65_507
 QUEUE_BYTES_MAX = 212_992
 
 
+class Route(NamedTuple):  # one for each address that a socket sends to
+    """How messages of a socket come to an address."""
+
+    here: str
+    place: str
+    link: tuple[str, str]  # both of these
+    source: Address
+    bound: tuple[int, str, int]  # protocol, place and port of who gets them
+
+
 class DatagramSocket(SimulatedSocket):
     """A UDP socket of one simulated process, or of the outside."""
 
@@ -37,6 +47,8 @@ class DatagramSocket(SimulatedSocket):
         self._reader = Waiter("receiving on")
         self._peer: Address | None = None
         self._refused = False
+        #: By address: resolved already, and its host found.
+        self._routes: dict[Address, Route] = {}
 
     @property
     def type(self) -> stdlib_socket.SocketKind:
@@ -88,10 +100,8 @@ class DatagramSocket(SimulatedSocket):
 
     async def sendto(self, *args: Any) -> int:
         target = args[-1]
-        if target not in self._network.known:
+        if target not in self._routes:
             target = await self._resolved(target, local=False)
-            if target == args[-1]:
-                self._network.known.add(target)
         await trio.lowlevel.checkpoint()
         return self._send(bytes(args[0]), target)
 
@@ -102,18 +112,18 @@ class DatagramSocket(SimulatedSocket):
 
     async def recvfrom(self, bufsize: int, flags: int = 0, /) -> tuple[bytes, Any]:
         self._check()
-        await trio.lowlevel.checkpoint_if_cancelled()
         queue = self._queue
         if queue:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            data, source = self._next()  # before the checkpoint: another task may ask meanwhile
             await trio.lowlevel.cancel_shielded_checkpoint()
         else:
             while not queue:
                 if self._refused:
                     self._tell_refusal()
                 await self._reader.wait()
-        self._check()
-        data, source = queue.popleft()
-        self._queued_bytes -= len(data)
+            self._check()
+            data, source = self._next()
         return data[:bufsize], source
 
     async def recv(self, buflen: int, flags: int = 0, /) -> bytes:
@@ -151,8 +161,16 @@ class DatagramSocket(SimulatedSocket):
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         if not self.local[1]:
             self._network.bind(self, "0.0.0.0", 0)  # noqa: S104 - an address of the simulation
-        self._network.send_datagram(self, data, target)
+        route = self._routes.get(target) or self._network.route(self, target)
+        if route is not None:  # else it goes wherever such packets go
+            self._routes[target] = route
+            self._network.send_datagram(self, data, route)
         return len(data)
+
+    def _next(self) -> tuple[bytes, Address]:
+        data, source = self._queue.popleft()
+        self._queued_bytes -= len(data)
+        return data, source
 
     def _tell_refusal(self) -> None:
         self._refused = False

@@ -14,6 +14,7 @@ from simkit._network.addresses import OUTSIDE
 from simkit._network.darkness import Darkness
 from simkit._network.endpoint import Endpoint
 from simkit._network.pipe import Pipe
+from simkit._network.roads import Road
 from simkit._network.weather import STRIKES, Strike, Weather
 from simkit._options import at_least, is_whole, need_whole, one_of, ratio
 from simkit._storage.faults import NEVER, Ratio
@@ -86,11 +87,14 @@ class Ether:
         self.connections: dict[int, Endpoint] = {}
         self.fired: dict[str, int] = {}
         self._world = world
+        self._timers = world.kernel.timers
         self._stream = world.tape.stream("network")
         self._options = _USUAL
         self._weather = Weather(self, self._stream)
         self._darkness = Darkness(self)
         self._cut: dict[tuple[str, str], bool] = {}
+        #: Links on which nothing is to be asked for but latency, loss and doubling.
+        self._roads: dict[tuple[str, str], Road] = {}
         self._mentioned: dict[str, str] = {}
         self._held: list[tuple[str, str, Callable[[], object]]] = []
 
@@ -105,6 +109,7 @@ class Ether:
     def options(self, options: NetworkOptions) -> None:
         self._options = options
         self._weather.judge(options)
+        self._roads.clear()
 
     def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
         """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
@@ -147,10 +152,12 @@ class Ether:
         """
         need_whole("Network.strike_next: times", times, 1)
         self._weather.ask(what, source, target, times)
+        self._roads.clear()
 
     def spare(self, place: str) -> None:
         """Let no fault be drawn on the links of `place`: it belongs to the test, not to what is tested."""
         self._weather.spared.add(place)
+        self._roads.clear()
 
     def calm(self) -> None:
         """Turn all faults off and mend every link. Latencies, bandwidth and time-outs stay as they are."""
@@ -198,12 +205,13 @@ class Ether:
 
     def latency_ns(self, source: str, target: str, size: int = 0) -> int:
         """Draw how long one segment travels that carries `size` bytes."""
-        options = self._options
-        if source == target:
-            return options.loopback_latency_ns
-        drawn = self._stream.choose(f"latency:{source}>{target}", len(options.spread), options.spread_weights)
-        travel_ns = options.latency_ns * options.spread[drawn]
-        return travel_ns + self._weather.delay_ns(source, target, size) if self._weather.delays else travel_ns
+        road = self._roads.get((source, target))
+        if road is None:
+            road = self._road(source, target)
+        travel_ns = road.travel_ns[0 if road.draw is None else road.draw()]
+        if self._weather.delays and source != target:
+            travel_ns += self._weather.delay_ns(source, target, size)
+        return travel_ns
 
     def post(self, source: str, target: str, then: Callable[[], object]) -> None:
         """Let a single packet travel, then call; a cut link holds it until it heals."""
@@ -218,13 +226,14 @@ class Ether:
         """Let a message travel on its own, then call `then(*args)`: a cut link loses it, and so may a whole one, or
         double it.
         """
-        copies, weather, timers = 1, self._weather, self._world.kernel.timers
+        weather, copies = self._weather, 1
         if weather.foul and source != target:
             if weather.open:
                 self._leaves(source, target)
             if weather.strikes("datagram-loss", source, target):
                 return
             copies += weather.strikes("datagram-duplicate", source, target)
+        timers = self._timers
         for _ in range(copies):
             when_ns = timers.now_ns + self.latency_ns(source, target, size)
             timers.call_at(when_ns, self._arrive, (source, target, then, args))
@@ -237,6 +246,11 @@ class Ether:
             if self._weather.open:
                 self.arrives(source, target)
             then(*args)
+
+    def _road(self, source: str, target: str) -> Road:
+        spared = self._weather.spares(source, target)
+        road = self._roads[source, target] = Road(self._options, self._stream, source, target, spared=spared)
+        return road
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` for `heal` and return True."""

@@ -40,12 +40,14 @@ class Weather:
     """The faults of one network that are due, and where."""
 
     def __init__(self, network: Ether, stream: Stream) -> None:
-        #: Whether anything here may happen; nothing is asked for while it is fair.
         #: Whether an open tape may strike.
         self.open = stream.open
+        #: Whether anything here may happen; nothing is asked for while it is fair.
         self.foul = stream.open
         #: Whether a segment may arrive later than its latency says.
         self.delays = stream.open
+        #: Whether messages meet nothing but latency, and loss and doubling as drawn (see `roads`).
+        self.plain = not stream.open
         #: Places whose programs read slowly: at most so many bytes, after a pause of so long.
         self.slow_readers: dict[str, tuple[int, int]] = {}
         #: Places on whose links no drawn fault strikes.
@@ -64,6 +66,7 @@ class Weather:
             raise wrong("Network.strike_next: what", strike, f"one of {', '.join(STRIKES)}")
         self._asked.append(_Asked(strike, source, target, times))
         self.foul = self.delays = True
+        self.plain = False
 
     def judge(self, options: NetworkOptions) -> None:
         """Find out whether anything may happen."""
@@ -71,6 +74,7 @@ class Weather:
         asked = bool(self.open or self._asked)
         late = options.clogs[0] > 0 or options.stalls[0] > 0 or options.bytes_per_s is not None
         self.delays = asked or late
+        self.plain = not self.delays
         self.foul = asked or late or any(num > 0 for num, _ in self._ratios.values())
 
     def calm(self) -> None:

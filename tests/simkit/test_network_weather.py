@@ -271,6 +271,68 @@ def test_messages_are_overtaken_lost_and_doubled() -> None:
     assert outcome.fired["network:datagram-duplicate"] == len(received) - len(set(received))
 
 
+def test_other_weather_holds_from_the_next_message_on() -> None:
+    """Options, strikes that are asked for, and spared places: whatever a link was like before."""
+
+    async def main(world: World) -> list[int]:
+        received = []
+        world.network.options = attrs.evolve(STEADY, latency_ns=MS)
+
+        async def receive() -> None:
+            with udp() as socket:
+                await socket.bind(("", PORT))
+                while True:
+                    await socket.recvfrom(100)
+                    received.append(world.now_ns // MS)
+
+        async def send() -> None:
+            network, lossy = world.network, attrs.evolve(STEADY, latency_ns=2 * MS, datagram_losses=(1, 1))
+            with udp() as socket:
+                for change in (
+                    lambda: None,
+                    lambda: setattr(network, "options", attrs.evolve(STEADY, latency_ns=3 * MS)),
+                    lambda: network.strike_next("datagram-duplicate"),
+                    lambda: setattr(network, "options", lossy),
+                    lambda: network.spare("b"),
+                    lambda: network.partition("a", "b"),
+                ):
+                    change()
+                    await socket.sendto(b"x", ("b", PORT))
+                    await trio.sleep(1)
+
+        world.host("b").start(receive)
+        await in_process(world.host("a"), send)
+        return received
+
+    assert simulate(main) == [1, 1003, 2003, 2003, 4002]
+
+
+def test_two_tasks_may_read_what_has_arrived() -> None:
+    """Each takes a message before it yields, so that what is there for one is not promised to both."""
+
+    async def main(world: World) -> list[bytes]:
+        received = []
+
+        async def receive(socket: trio.socket.SocketType) -> None:
+            received.append((await socket.recvfrom(100))[0])
+
+        async def program() -> None:
+            with udp() as socket:
+                await socket.bind(("", PORT))
+                await socket.sendto(b"first", ("127.0.0.1", PORT))
+                await trio.sleep(1)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(receive, socket)
+                    nursery.start_soon(receive, socket)
+                    await trio.sleep(1)
+                    await socket.sendto(b"second", ("127.0.0.1", PORT))
+
+        await in_process(world.host("a"), program)
+        return received
+
+    assert simulate(main) == [b"first", b"second"]
+
+
 def test_a_cut_link_loses_messages_and_tells_nobody() -> None:
     """Sending succeeds, nothing arrives, also after the link is mended."""
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simkit.errors import SimkitError
-from simkit.tape import Journal, Tape, rows
+from simkit.tape import Asked, Journal, Tape, rows
 
 SITES = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["x", "y", "z"]), st.integers(2, 9)), max_size=40)
 
@@ -38,6 +38,27 @@ def test_a_site_less_shifts_no_other(seed: int, sites: list[tuple[str, str, int]
     full = dict(zip(range(len(sites)), draws(Tape.from_seed(seed), sites), strict=True))
     left = [(index, site) for index, site in enumerate(sites) if site[:2] != gone]
     assert draws(Tape.from_seed(seed), [site for _, site in left]) == [full[index] for index, _ in left]
+
+
+@given(
+    seed=st.integers(0, 2**64), weights=st.lists(st.integers(0, 5), min_size=1, max_size=5), first=st.integers(0, 20)
+)
+def test_a_chooser_chooses_as_its_stream(seed: int, weights: list[int], first: int) -> None:
+    """Drawn, replayed, and in turn with the stream itself: the same values, departures and counts."""
+    given_weights = (*weights, 1)
+
+    def chosen(tape: Tape, *, chooser: bool) -> tuple[list[int], Asked]:
+        stream = tape.stream("s")
+        before = [stream.choose("k", len(given_weights), given_weights) for _ in range(first)]
+        if chooser:
+            choose = stream.chooser("k", given_weights)
+            return [*before, *(choose() for _ in range(20))], tape.asked()
+        return [*before, *(stream.choose("k", len(given_weights), given_weights) for _ in range(20))], tape.asked()
+
+    one, other = Tape.from_seed(seed), Tape.from_seed(seed)
+    assert chosen(one, chooser=True) == chosen(other, chooser=False)
+    assert one.departures() == other.departures()
+    assert chosen(Tape.from_departures(one.departures()), chooser=True) == chosen(Tape.from_seed(seed), chooser=True)
 
 
 def test_only_departures_are_recorded() -> None:
