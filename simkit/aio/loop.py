@@ -319,9 +319,14 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
             coroutines.append(task.get_coro())
         self.world.kernel.entomb(coroutines)
         self.drop_network()
-        self.close()
+        self.finish()
 
     def close(self) -> None:
+        """As in asyncio: a running loop cannot be closed."""
+        if not self.is_closed():
+            raise RuntimeError("Cannot close a running event loop")
+
+    def finish(self) -> None:
         """Nothing runs from now on."""
         self._closed = True
         self._lanes.clear()
@@ -366,9 +371,13 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         raise unsupported("subprocess_shell", "`Host.start`, which runs an async function as a process")
 
 
-def unsupported(what: str, instead: str) -> SimkitError:
+class UnsupportedError(SimkitError, RuntimeError):
+    """What a simulated loop does not do; a RuntimeError, as asyncio says that a loop runs already."""
+
+
+def unsupported(what: str, instead: str) -> UnsupportedError:
     """The error for what a simulated loop does not do."""
-    return SimkitError(
+    return UnsupportedError(
         Problem(
             "aio-unsupported",
             f"asyncio's {what} cannot be simulated",

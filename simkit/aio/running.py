@@ -74,7 +74,7 @@ async def _to_the_end(loop: SimulatedLoop, main: Callable[..., Any], args: tuple
     finally:
         if not loop.is_closed():
             loop.close_network()
-            loop.close()
+            loop.finish()
 
 
 async def _main_task(loop: SimulatedLoop, main: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:

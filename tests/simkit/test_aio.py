@@ -275,6 +275,45 @@ def test_coroutines_that_asyncio_puts_into_a_set_start_in_one_order() -> None:
     assert vars(asyncio.tasks)["set"]([3, 3]) == {3}
 
 
+def test_gatherings_in_a_set_have_one_order() -> None:
+    """`gather` makes a future of its own kind; sets of them are walked in one order, and outside they stay what they were."""
+
+    async def program() -> list[Any]:
+        gatherings = [asyncio.gather(asyncio.sleep(0, n)) for n in range(40)]
+        done, _ = await asyncio.wait(gatherings)
+        return [gathering.result() for gathering in done]
+
+    def run_once() -> Any:
+        _ballast = [object() for _ in range(1000)]
+        return in_process(program, seed=3).unwrap()
+
+    first = run_once()
+    _more = [bytearray(100) for _ in range(1000)]
+    assert run_once() == first
+
+    async def real() -> bool:
+        gathering = asyncio.gather(asyncio.sleep(0))
+        return hash(gathering) == object.__hash__(gathering)
+
+    assert asyncio.run(real())
+
+
+def test_a_running_loop_is_neither_closed_nor_run_again() -> None:
+    """asyncio raises RuntimeError there, and programs are prepared for that."""
+
+    async def program() -> str:
+        loop = asyncio.get_running_loop()
+        with pytest.raises(RuntimeError, match="Cannot close a running event loop"):
+            loop.close()
+        for again in (loop.run_forever, lambda: loop.run_until_complete(loop.create_future())):
+            with pytest.raises(RuntimeError, match=r"simkit\.aio\.run"):
+                again()
+        await asyncio.sleep(1)
+        return "goes on"
+
+    assert in_process(program).unwrap() == "goes on"
+
+
 async def aio_in_fifo(program: Any, *args: Any) -> Any:
     """Programs within programs: a loop of its own that keeps asyncio's order."""
     return await aio.in_trio(lambda: aio.run(program, *args, order="fifo"))
