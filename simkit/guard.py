@@ -14,7 +14,7 @@ import contextlib
 import copyreg
 import datetime
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from simkit._guard import dice, state, temporary, virtual, zones
@@ -62,6 +62,7 @@ class _Patches:
             if names.get(name) is real:
                 names[name] = stand_in
         copyreg.dispatch_table.update(virtual.REDUCERS)
+        temporary.take()
 
     def undo(self) -> None:
         """Put the real ones back, except where somebody else's is by now."""
@@ -70,6 +71,7 @@ class _Patches:
                 names[name] = real
         for real_class in virtual.REDUCERS:
             copyreg.dispatch_table.pop(real_class, None)
+        temporary.give_back()
 
 
 class _Places:
@@ -114,39 +116,54 @@ def keeping() -> Iterator[None]:
         _places.leave()
 
 
-class Guard:
-    """The guard of one run in this thread, from `begin` until what that returns is called."""
+class Guard(state.Active):
+    """The guard of one run in this thread, from `begin` to `end`."""
+
+    __slots__ = ("_before", "_epoch_ns", "_kept", "_random_back", "_tape", "_timers", "_zone")
 
     def __init__(self, world: World, *, epoch_ns: int) -> None:
-        timers = world.kernel.timers
+        super().__init__()
+        self._timers = world.kernel.timers
+        self._tape = world.tape
+        self._epoch_ns = epoch_ns
 
-        def now_ns() -> int:
-            process = current_process()
-            return epoch_ns + timers.now_ns if process is None else process.host.clock.now_ns
-
-        noise_seed = world.tape.stream("guard").source_seed("noise")
-        self._active = state.Active(now_ns, _zone, lambda: timers.now_ns, _pid, noise_seed)
-
-    @property
-    def refusals(self) -> list[Any]:
-        """What was refused so far."""
-        return self._active.refusals
-
-    def begin(self) -> Callable[[], None]:
-        """Guard from now on; returns how to stop."""
-        zone, kept = zones.enter(), temporary.enter()
-        random_back = dice.seed(self._active.noise_seed)
+    def begin(self) -> None:
+        """Guard from now on."""
+        self._zone, self._kept = zones.enter(), temporary.enter()
+        self._random_back = dice.seed_for(self._tape.entropy, self.noise_seed)
         _places.take()
-        before = state.switch(self._active)
+        self._before = state.switch(self)
 
-        def end() -> None:
-            state.switch(before)
-            _places.leave()
-            random_back()
-            temporary.leave(kept)
-            zones.leave(zone)
+    def end(self) -> None:
+        """Guard no more."""
+        state.switch(self._before)
+        _places.leave()
+        self._random_back()
+        temporary.leave(self._kept)
+        zones.leave(self._zone)
 
-        return end
+    def now_ns(self) -> int:
+        """Unix time, as the host of the running process believes it to be."""
+        process = current_process()
+        return self._epoch_ns + self._timers.now_ns if process is None else process.host.clock.now_ns
+
+    def elapsed_ns(self) -> int:
+        """Virtual time since the world began."""
+        return self._timers.now_ns
+
+    def zone(self) -> datetime.tzinfo:
+        """What is local there."""
+        process = current_process()
+        return datetime.UTC if process is None else process.host.clock.zone
+
+    def pid(self) -> int:
+        """Of the running process."""
+        process = current_process()
+        return _OUTSIDE_PID if process is None else process.pid
+
+    def noise_seed(self) -> int:
+        """What noise is seeded with; the same for all runs on tapes of one entropy."""
+        return self._tape.stream("guard").source_seed("noise")
 
 
 @contextlib.contextmanager
@@ -162,13 +179,3 @@ def permitted(*events: str) -> Iterator[None]:
     finally:
         for event in events:
             active.permitted.remove(event)
-
-
-def _zone() -> datetime.tzinfo:
-    process = current_process()
-    return datetime.UTC if process is None else process.host.clock.zone
-
-
-def _pid() -> int:
-    process = current_process()
-    return _OUTSIDE_PID if process is None else process.pid

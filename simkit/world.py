@@ -388,7 +388,8 @@ class _Surroundings:
             undo.append(sqlite.begin(world))
             undo.append(points.begin(world))
             if self._guard is not None:
-                undo.append(self._guard.begin())
+                self._guard.begin()
+                undo.append(self._guard.end)
             drawn = functools.partial(_switch_ns, world.tape), functools.partial(_away_ns, world.tape)
             undo.append(threads.begin(world.kernel, *drawn).give_up)
             if world.tape.open:

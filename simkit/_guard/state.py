@@ -6,10 +6,8 @@ import contextlib
 import datetime
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
-
-import attrs
 
 from simkit.errors import SimkitError
 
@@ -17,27 +15,45 @@ from simkit.errors import SimkitError
 _Random = random.Random
 
 
-@attrs.define
 class Active:
-    """One run's guard."""
+    """One run's guard, as the stand-ins see it."""
 
-    now_ns: Callable[[], int]  # Unix time, as the host of the running process believes it to be
-    zone: Callable[[], datetime.tzinfo]  # what is local there
-    elapsed_ns: Callable[[], int]  # since the world began
-    pid: Callable[[], int]
-    noise_seed: int  # of `noise`
-    thread: int = attrs.field(factory=threading.get_ident)
-    refusals: list[SimkitError] = attrs.field(factory=list)
-    permitted: list[str] = attrs.field(factory=list)
-    busy: bool = False
-    _noise: random.Random | None = None
-    files: dict[int, Any] = attrs.field(factory=dict)  # open descriptors on simulated disks, see `files`
+    __slots__ = ("_noise", "busy", "files", "permitted", "refusals", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.refusals: list[SimkitError] = []
+        self.permitted: list[str] = []
+        self.busy = False
+        #: Open descriptors on simulated disks, see `files`.
+        self.files: dict[int, Any] = {}
+        self._noise: random.Random | None = None
+
+    def now_ns(self) -> int:
+        """Unix time, as the host of the running process believes it to be."""
+        raise NotImplementedError
+
+    def elapsed_ns(self) -> int:
+        """Virtual time since the world began."""
+        raise NotImplementedError
+
+    def zone(self) -> datetime.tzinfo:
+        """What is local there."""
+        raise NotImplementedError
+
+    def pid(self) -> int:
+        """Of the running process."""
+        raise NotImplementedError
+
+    def noise_seed(self) -> int:
+        """What `noise` is seeded with."""
+        raise NotImplementedError
 
     @property
     def noise(self) -> random.Random:
         """Where noise comes from, made at first use; its first 64 bits have gone into the generator that all share."""
         if self._noise is None:
-            self._noise = _Random(self.noise_seed)
+            self._noise = _Random(self.noise_seed())
             self._noise.getrandbits(64)
         return self._noise
 

@@ -26,15 +26,11 @@ _FOLDER = "/tmp"  # noqa: S108  # on simulated disks
 _Folder: Any = tempfile.TemporaryDirectory
 #: The class that keeps `os.scandir` for `Path.glob`, from Python 3.13 on.
 _globber: Any = vars(glob).get("_StringGlobber")
-#: (where, name, value during a run): the state of modules, and what there is no stand-in for on the disk (descriptors of
-#: folders, files that never had a name).
-_DURING: tuple[tuple[Any, str, Any], ...] = (
-    *([] if _globber is None else [(_globber, "scandir", staticmethod(files.stand_in_for("scandir")))]),
-    (tempfile, "_name_sequence", None),
-    (tempfile, "tempdir", _FOLDER),
-    (tempfile, "_O_TMPFILE_WORKS", False),
-    (shutil, "_use_fd_functions", False),
-)
+_real_scandir: Any = None if _globber is None else vars(_globber)["scandir"]
+_tempfile, _shutil = vars(tempfile), vars(shutil)
+#: What `enter` puts aside: the state of tempfile, and what there is no stand-in for on the disk (files that never had a
+#: name, descriptors of folders).
+Kept = tuple[Any, Any, Any, Any]
 _real_closer: Any = vars(tempfile)["_TemporaryFileCloser"]
 _real_cleanup: Any = vars(_Folder)["_cleanup"]
 
@@ -70,7 +66,8 @@ class _Cleanup:
     """`TemporaryDirectory._cleanup`, bound to the process that made the folder."""
 
     def __get__(self, instance: object, owner: type) -> Callable[..., None]:
-        return functools.partial(_clean, here(), _process(), _real_cleanup.__get__(instance, owner))
+        guard, real = here(), _real_cleanup.__get__(instance, owner)
+        return real if guard is None else functools.partial(_clean, guard, _process(), real)
 
 
 def _clean(guard: Active | None, process: Process | None, real: Callable[..., None], *args: Any, **kwargs: Any) -> None:
@@ -92,20 +89,33 @@ def _named(real: Callable[..., Any]) -> Callable[..., Any]:
     return stand_in
 
 
-def enter() -> list[Any]:
-    """Put aside what the modules keep, until `leave`, which takes what this returns."""
-    before = [vars(where)[name] for where, name, _ in _DURING]
-    for where, name, value in _DURING:
-        setattr(where, name, value)
+def take() -> None:
+    """Let the methods of classes that stand in do so; outside a run they are as ever."""
     setattr(_Folder, "_cleanup", _Cleanup())  # noqa: B010  # private, and no name of the class's type
-    return before
+    if _globber is not None:
+        _globber.scandir = staticmethod(files.stand_in_for("scandir"))
 
 
-def leave(before: list[Any]) -> None:
-    """Put back what they kept."""
-    for (where, name, _), value in zip(_DURING, before, strict=True):
-        setattr(where, name, value)
+def give_back() -> None:
+    """Put back the real ones."""
     setattr(_Folder, "_cleanup", _real_cleanup)  # noqa: B010
+    if _globber is not None:
+        _globber.scandir = _real_scandir
+
+
+def enter() -> Kept:
+    """Put aside for a run what the modules keep, until `leave`, which takes what this returns."""
+    names, others = _tempfile, _shutil
+    kept = names["_name_sequence"], names["tempdir"], names["_O_TMPFILE_WORKS"], others["_use_fd_functions"]
+    names["_name_sequence"], names["tempdir"] = None, _FOLDER
+    names["_O_TMPFILE_WORKS"] = others["_use_fd_functions"] = False
+    return kept
+
+
+def leave(kept: Kept) -> None:
+    """Put back what they kept."""
+    names = _tempfile
+    names["_name_sequence"], names["tempdir"], names["_O_TMPFILE_WORKS"], _shutil["_use_fd_functions"] = kept
 
 
 def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
