@@ -6,8 +6,8 @@ the disk of the current process's host. Lock levels are SQLite's own, between al
 What differs from the VFS of a real machine, and is answered as SQLite expects:
 
 - no shared memory: WAL works with `locking_mode=EXCLUSIVE` only, and `PRAGMA journal_mode=WAL` without it says `delete`;
-- waiting is instant: a busy handler's sleeps are added up in `Accounting.slept_us`, and as nobody else runs meanwhile
-  the wait ends in SQLITE_BUSY;
+- waiting in a task is instant: a busy handler's sleeps are added up in `Accounting.slept_us`, and as nobody else runs
+  meanwhile the wait ends in SQLITE_BUSY; a simulated thread does sleep, and others go on;
 - time is the world's, randomness the tape's: the same seed gives byte-identical databases.
 
 Connections of a process that died are closed by the kit with their VFS shut, so that neither a rollback nor a
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 import apsw
 import attrs
 
+from simkit._kernel import threads
 from simkit._kernel.owner import OWNER
 from simkit._sqlite.file import DatabaseFile, raise_from
 from simkit._storage.inode import Inode
@@ -172,6 +173,9 @@ class _Vfs(apsw.VFS):
         accounting = self._running().accounting
         accounting.slept_us += microseconds
         accounting.sleeps += 1
+        thread = threads.current_thread()
+        if thread is not None:
+            threads.sleep(thread, microseconds / 1_000_000)
         return microseconds
 
     def xCurrentTime(self) -> float:  # noqa: N802

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -154,6 +155,45 @@ def test_threads_share_it() -> None:
 
     for seed in range(3):
         assert simulate(main, seed).unwrap() == 6
+
+
+def test_a_thread_that_finds_the_database_locked_waits_while_others_go_on() -> None:
+    """With SQLite's own busy timeout, as on a real machine; and no longer than that."""
+
+    def program() -> tuple[list[str], int]:
+        told: list[str] = []
+        sqlite3.connect("/shared.db").execute("CREATE TABLE log (who TEXT)")
+
+        def write(who: str, hold_s: float) -> None:
+            database = sqlite3.connect("/shared.db", timeout=2, isolation_level=None)
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                told.append(str(error))
+                return
+            database.execute("INSERT INTO log VALUES (?)", (who,))
+            time.sleep(hold_s)
+            database.execute("COMMIT")
+
+        def together(*holds_s: float) -> None:
+            threads = [threading.Thread(target=write, args=(f"w{n}", hold_s)) for n, hold_s in enumerate(holds_s)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        together(0.5, 0.5, 0.5)
+        assert told == []
+        together(50, 50)
+        return told, sqlite3.connect("/shared.db").execute("SELECT count(*) FROM log").fetchone()[0]
+
+    async def main(world: World) -> Any:
+        return (await world.host("desk").start(threaded.run, program).wait()).value
+
+    for seed in range(3):
+        outcome = simulate(main, seed)
+        assert outcome.unwrap() == (["database is locked"], 4)
+        assert simulate(main, seed).digest == outcome.digest
 
 
 def test_time_and_chance_are_the_worlds() -> None:
