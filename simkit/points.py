@@ -107,9 +107,9 @@ class Points:
         self._switches: dict[str, bool] = {}
         self._strikes: dict[str, list[_Strike]] = {}
         self._visits: dict[tuple[str, str | None], int] = {}
-        self._calm = False
+        self._calm = world.is_calm
         #: Whether an open tape may strike.
-        self._open = self._stream.open
+        self._open = self._stream.open and not world.is_calm
 
     @property
     def out_of_memory(self) -> Ratio:

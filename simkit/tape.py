@@ -304,7 +304,7 @@ class Tape:
 
     def departures(self) -> dict[Site, int]:
         """Every choice so far that was not 0, by site, sorted."""
-        return dict(sorted(self._taken.items()))
+        return dict(sorted(self._taken.items())) if self._taken else {}
 
     def asked(self) -> Asked:
         """Every choice that was asked for so far, whatever it gave; what a mutation may depart from."""

@@ -60,7 +60,7 @@ class Trace:
         self._sink = sink
         self._written = _Packed()  # what the sink has got, and `_entries` holds no more
         self._written_ns = 0
-        self._hash = hashlib.blake2b(digest_size=16)
+        self._hash: hashlib.blake2b | None = None
         self._hashed = 0  # how many entries that is
         #: Called by the kernel: one C call a step is all that tracing costs.
         self.record_step = self._entries.append
@@ -90,13 +90,15 @@ class Trace:
         return self._names
 
     def __len__(self) -> int:
-        return len(self._written) + len(self._entries)
+        return self._written.count + len(self._entries)
 
     def digest(self) -> str:
         """32 hex digits that stand for all entries, in order."""
-        start = self._hashed - len(self._written)
-        for at in range(start, len(self._entries), _BATCH):
-            data = _encoded(self._entries[at : at + _BATCH])
+        if self._hash is None:
+            self._hash = hashlib.blake2b(digest_size=16)
+        start, entries = self._hashed - self._written.count, self._entries
+        for at in range(start, len(entries), _BATCH):
+            data = _encoded(entries[at : at + _BATCH] if at or len(entries) > _BATCH else entries)
             self._hash.update(b"\n" + data if self._hashed else data)
             self._hashed = min(len(self), self._hashed + _BATCH)
         return self._hash.hexdigest()
@@ -135,7 +137,7 @@ class Trace:
         self.digest()
         lines = []
         now_ns = self._written_ns
-        for index, entry in enumerate(self._entries, len(self._written)):
+        for index, entry in enumerate(self._entries, self._written.count):
             if type(entry) is int and entry < 0:
                 now_ns = -entry
             kind, detail = self._words(entry)
@@ -165,10 +167,8 @@ class _Packed:
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        #: How many they are.
+        self.count = 0
 
     def __iter__(self) -> Iterator[Entry]:
         for chunk in self._chunks:
@@ -177,7 +177,7 @@ class _Packed:
     def add(self, entries: list[Entry]) -> None:
         """Pack one more chunk."""
         self._chunks.append(zlib.compress(pickle.dumps(entries, pickle.HIGHEST_PROTOCOL), 1))
-        self._count += len(entries)
+        self.count += len(entries)
 
 
 class _Formats(dict[int, str]):

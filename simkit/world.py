@@ -24,12 +24,12 @@ from simkit._network.hooks import LateFactory, LateResolver
 from simkit._options import need_whole
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
-from simkit.errors import SimkitError
+from simkit.errors import SimkitError, shown_of
 from simkit.guard import Guard
 from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
 from simkit.patience import lost_patience, patience_ns
-from simkit.points import PointCount, Points
+from simkit.points import PointCount, PointError, Points
 from simkit.process import Process
 from simkit.strategy import RandomWalk, Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
@@ -57,12 +57,14 @@ _AWAY_NS = (0, 50_000, 1_000_000, 10_000_000, 100_000_000)
 _AWAYS = (8, 2, 2, 2, 2)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # which is made in a third of the time
 class Outcome(Generic[T]):
     """What became of a run."""
 
     value: T | None
-    error: BaseException | None  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
+    error: BaseException | None = attrs.field(
+        repr=shown_of
+    )  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
     bound: Bound | None  # the bound that was met: neither value nor error then
     steps: int
     now_ns: int
@@ -107,13 +109,11 @@ class World:
         self.failures: list[Process] = []
         #: What was asked of it and makes no sense, found out in the middle of a run: it ends by the first.
         self.mistakes: list[SimkitError] = []
-        #: What the program declares to be copies of one thing: never all damaged.
-        self.copies = Copies()
-        #: The named points of the program.
-        self.points = Points(self)
+        self._copies: Copies | None = None
+        self._points: Points | None = None
         #: Whether all faults were turned off.
         self.is_calm = False
-        self._addresses = Addresses()
+        self._addresses: Addresses | None = None
         self._pid = _FIRST_PID
         self._network: Network | None = None
         if tape.open:
@@ -134,6 +134,20 @@ class World:
     def now_ns(self) -> int:
         """Virtual time since the world began."""
         return self.kernel.timers.now_ns
+
+    @property
+    def points(self) -> Points:
+        """The named points of the program, made at first use."""
+        if self._points is None:
+            self._points = Points(self)
+        return self._points
+
+    @property
+    def copies(self) -> Copies:
+        """What the program declares to be copies of one thing: never all damaged."""
+        if self._copies is None:
+            self._copies = Copies()
+        return self._copies
 
     @property
     def network(self) -> Network:
@@ -171,6 +185,8 @@ class World:
 
         Raises `OptionError` for a name or an address that another host has, or that no host can have.
         """
+        if self._addresses is None:
+            self._addresses = Addresses()
         address = self._addresses.give(name, address)
         host = self.hosts[name] = Host(self, name, address)
         return host
@@ -179,14 +195,26 @@ class World:
         """Turn all faults off: links are mended, clocks put right, disks and points behave, what was paused goes on."""
         self.trace.record("calm")
         self.is_calm = True
-        self.points.calm()
+        if self._points is not None:
+            self._points.calm()
         if self._network is not None:
             self._network.calm()
         for host in self.hosts.values():
             host.calm()
 
+    @property
+    def violations(self) -> list[PointError]:
+        """What did not hold at a named point."""
+        return [] if self._points is None else self._points.violations
+
+    def counts(self) -> dict[str, PointCount]:
+        """How often each named point was reached."""
+        return {} if self._points is None else self._points.counts()
+
     def fired(self) -> dict[str, int]:
         """How often each fault really happened, by component and name."""
+        if not self.hosts and self._network is None:
+            return {}
         parts = {f"disk/{name}": host.disk.fired for name, host in self.hosts.items() if host.has_disk}
         parts |= {f"crash/{name}": host.striker.fired for name, host in self.hosts.items() if host.striker is not None}
         if self._network is not None:
@@ -327,7 +355,7 @@ def run(
         choice.let_go()
     if watched.met is not None and not isinstance(error, SimkitError | KeyboardInterrupt):
         value, error, bound = None, None, watched.met  # whatever the program made of being thrown out
-    error = _root_cause(error, [*refusals, *world.mistakes, *world.points.violations])
+    error = _root_cause(error, [*refusals, *world.mistakes, *world.violations])
     trace.flush()
     if error is not None:
         value, bound = None, None
@@ -343,12 +371,12 @@ def _outcome(world: World, kernel: KernelName, stack: str, **ending: Any) -> Out
         **ending,
         steps=world.kernel.steps,
         now_ns=world.now_ns,
-        boundaries={name: host.boundaries for name, host in world.hosts.items()},
+        boundaries={name: host.boundaries for name, host in world.hosts.items()} if world.hosts else {},
         departures=world.tape.departures(),
         failures=tuple(world.failures),
         kernel=kernel,
         trace=world.trace,
-        points=world.points.counts(),
+        points=world.counts(),
         fired=world.fired(),
         stack=stack,
     )

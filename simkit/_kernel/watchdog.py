@@ -10,17 +10,15 @@ interpreter to itself, can be ended with its process only: see `simkit.parallel`
 from __future__ import annotations
 
 import _thread
-import contextlib
 import os
 import resource
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import monotonic
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
-import attrs
 from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from simkit._kernel.expulsion import EndedError, expel, is_kernel, pardon, throw
@@ -47,28 +45,50 @@ _DEBUGGERS = ("/bdb.py", "/pdb.py", "/pydevd", "/debugpy", "/code.py", "/IPython
 _real_start = _thread.start_new_thread
 
 
-@attrs.define(eq=False)
 class Watch:
-    """One run, as the watchdog sees it."""
+    """One run, as the watchdog sees it; watched in the block of which this is the manager."""
 
-    kernel: Kernel
-    events: Callable[[], int]  # how many the trace has
-    step_s: float
-    memory_bytes: int
-    events_max: int
-    thread: int = attrs.field(factory=_thread.get_ident)
-    context: dict[str, Any] = attrs.field(factory=lambda: GLOBAL_RUN_CONTEXT.__dict__)
-    #: Held while an exception is thrown; once `over` is set under it, none is.
-    lock: Any = attrs.field(factory=_thread.allocate_lock)
-    over: bool = False
-    #: The bound that was met.
-    met: str | None = None
-    #: Where the program stood then.
-    stack: str = ""
-    #: What the last look saw, and for how long it has seen that.
-    seen: tuple[object, int] | None = None
-    still_s: float = 0.0
-    floor_bytes: int = -1
+    __slots__ = (
+        "context",
+        "events",
+        "events_max",
+        "floor_bytes",
+        "kernel",
+        "lock",
+        "memory_bytes",
+        "met",
+        "over",
+        "seen",
+        "stack",
+        "step_s",
+        "still_s",
+        "thread",
+        "thrown",
+    )
+
+    def __init__(
+        self, kernel: Kernel, events: Callable[[], int], step_s: float, memory_bytes: int, events_max: int
+    ) -> None:
+        self.kernel = kernel
+        self.events = events
+        self.step_s = step_s
+        self.memory_bytes = memory_bytes
+        self.events_max = events_max
+        self.thread = _thread.get_ident()
+        self.context: dict[str, Any] = GLOBAL_RUN_CONTEXT.__dict__
+        #: Held while an exception is thrown; once `over` is set under it, none is.
+        self.lock = _thread.allocate_lock()
+        self.over = False
+        #: Whether an exception was ever thrown.
+        self.thrown = False
+        #: The bound that was met.
+        self.met: str | None = None
+        #: Where the program stood then.
+        self.stack = ""
+        #: What the last look saw, and for how long it has seen that.
+        self.seen: tuple[object, int] | None = None
+        self.still_s = 0.0
+        self.floor_bytes = -1
 
     # ---- in the watchdog's thread
 
@@ -124,6 +144,7 @@ class Watch:
         with self.lock:
             frame = sys._current_frames().get(thread)
             if not self.over and self.still_s >= _AGAIN_S and frame is not None and not is_kernel(frame.f_code):
+                self.thrown = True
                 if self.met is not None and self.still_s >= _PATIENCE_S:
                     expel(thread)
                 throw(thread)
@@ -131,6 +152,14 @@ class Watch:
         return _AGAIN_S if self.still_s < _PATIENCE_S else _CLOSELY_S
 
     # ---- in the run's thread
+
+    def __enter__(self) -> Self:
+        _dog.mind(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        _dog.watch = None
 
     def end(self) -> None:
         """Nothing is thrown from here on, and what was on its way is taken back."""
@@ -140,7 +169,8 @@ class Watch:
                     self.over = True
             except EndedError:
                 continue
-        pardon(self.thread)
+        if self.thrown:
+            pardon(self.thread)
 
 
 class _Dog:
@@ -153,8 +183,12 @@ class _Dog:
 
     def mind(self, watch: Watch) -> None:
         """Look at this run from now on."""
+        self.watch = watch
+        if not self._awake:
+            self._wake()
+
+    def _wake(self) -> None:
         with self._lock:
-            self.watch = watch
             if not self._awake:
                 self._awake = True
                 _real_start(self._live, ())
@@ -183,27 +217,20 @@ class _Dog:
             del watch
             if idle_s > _IDLE_S:
                 with self._lock:
+                    self._awake = False  # first: who begins a run now finds it asleep, and waits for the lock
                     if self.watch is None:
-                        self._awake = False
                         return
+                    self._awake = True
 
 
 _dog = _Dog()
 
 
-@contextlib.contextmanager
-def watching(
-    kernel: Kernel, events: Callable[[], int], *, step_s: float, memory_bytes: int, events_max: int
-) -> Iterator[Watch]:
-    """Watch the run of `kernel` in this block, which must be in the run's thread. It ends with the kernel's run."""
+def watching(kernel: Kernel, events: Callable[[], int], *, step_s: float, memory_bytes: int, events_max: int) -> Watch:
+    """What watches the run of `kernel` in a block, which must be in the run's thread. It ends with the kernel's run."""
     watch = Watch(kernel, events, step_s, memory_bytes, events_max)
     kernel.endings.insert(0, watch.end)
-    _dog.mind(watch)
-    try:
-        yield watch
-    finally:
-        watch.end()
-        _dog.watch = None
+    return watch
 
 
 def _forked() -> None:
