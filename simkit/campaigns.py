@@ -18,6 +18,7 @@ import attrs
 
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
+from simkit.errors import told
 from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
@@ -195,7 +196,7 @@ def _ran(
         events=len(outcome.trace),
         now_ns=outcome.now_ns,
         bound=outcome.bound,
-        error="" if error is None else f"{type(error).__name__}: {error}".partition("\n")[0],
+        error="" if error is None else told(error).partition("\n")[0],
         case=None if error is None else _case(outcome, error, seed, target),
         fired={name: times for name, times in outcome.fired.items() if times},
         coverage=Coverage.of([outcome]),

@@ -83,9 +83,29 @@ class OptionError(SimkitError, ValueError):
     """An option or argument has a value that it cannot have; a ValueError too, for whoever expects one."""
 
 
+def shown_of(value: object) -> str:
+    """`repr(value)`, also of what cannot be shown: a program's values do as they like."""
+    try:
+        return repr(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001
+        return f"<{type(value).__name__} whose repr() raises {type(error).__name__}>"
+
+
+def told(error: BaseException) -> str:
+    """The type and the words of an exception, also of one that has none to give."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as worse:  # noqa: BLE001
+        return f"{type(error).__name__}: <its str() raises {type(worse).__name__}>"
+
+
 def wrong(option: str, value: object, expected: str, hint: str = "") -> OptionError:
     """The error for `option` (as the caller writes it, e.g. `NetworkOptions.latency_ns`) that has `value`."""
-    shown = repr(value)
+    shown = shown_of(value)
     if len(shown) > _SHOWN_CHARS:
         shown = shown[:_SHOWN_CHARS] + "…"
     return OptionError(Problem("option-wrong", f"{option} cannot be {shown}", option, expected, hint))

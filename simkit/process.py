@@ -15,7 +15,7 @@ import trio
 from simkit._kernel.owner import OWNER
 from simkit._options import need_whole
 from simkit._storage.handle import ProcessDead
-from simkit.errors import wrong
+from simkit.errors import shown_of, told, wrong
 
 if TYPE_CHECKING:
     from simkit.world import Host
@@ -32,10 +32,10 @@ class ExitStatus:
 
     kind: Literal["exited", "failed", "killed"]
     value: Any = None  # what its function returned, when it exited
-    error: BaseException | None = None  # what its function raised, when it failed
+    error: BaseException | None = attrs.field(default=None, repr=shown_of)  # what its function raised, when it failed
 
     def __str__(self) -> str:
-        return self.kind if self.error is None else f"failed: {type(self.error).__name__}: {self.error}"
+        return self.kind if self.error is None else f"failed: {told(self.error)}"
 
 
 class Process:

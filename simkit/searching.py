@@ -15,7 +15,7 @@ import attrs
 
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
-from simkit.errors import SimkitError
+from simkit.errors import SimkitError, shown_of
 from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.point_coverage import Coverage, DeclaredPoint
@@ -66,7 +66,7 @@ class Found:
 
     strategy: str
     counts: Counts
-    error: BaseException
+    error: BaseException = attrs.field(repr=shown_of)
     case: Case
     path: Path | None = None  # where the case was saved
 

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from simkit.effects import Footprint
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, told
 from simkit.tape import Stream
 
 Segment = tuple[int, int]
@@ -60,9 +60,7 @@ class StrategyError(SimkitError):
     @classmethod
     def of(cls, strategy: object, where: str, error: Exception) -> StrategyError:
         """The error for what `strategy` raised."""
-        return cls._of(
-            strategy, f"raised {type(error).__name__}: {error}", where, "its traceback is the cause of this error"
-        )
+        return cls._of(strategy, f"raised {told(error)}", where, "its traceback is the cause of this error")
 
     @classmethod
     def nonsense(cls, strategy: object, step: int, picked: object, count: int) -> StrategyError:

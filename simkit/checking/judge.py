@@ -12,7 +12,7 @@ from simkit.checking.model import WHOLE, Model
 from simkit.checking.search import Search
 from simkit.checking.timeline import overlapping, parts, timeline
 from simkit.checking.verdict import Answer, Evidence, Verdict
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, told
 
 #: Situations that a part may meet before the next one has its turn; doubled each round.
 _QUANTUM = 50
@@ -117,7 +117,7 @@ def _failures_of(model: Model) -> Iterator[None]:
         raise SimkitError(
             Problem(
                 "model-failed",
-                f"the model of a {model.name} raised {type(error).__name__}: {error}",
+                f"the model of a {model.name} raised {told(error)}",
                 "a check of a history",
                 "a model that steps with every operation of the history, and whose states are hashable",
                 "the traceback is the cause of this error",

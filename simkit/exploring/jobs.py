@@ -10,6 +10,7 @@ import attrs
 
 from simkit._kernel.deadlock import DeadlockError
 from simkit.case import Case
+from simkit.errors import told
 from simkit.exploring.kinds import Without
 from simkit.exploring.masks import SwarmMask
 from simkit.exploring.plan import Strike, later
@@ -181,7 +182,7 @@ def worded(error: BaseException) -> str:
     """An exception in one line; of a group, its members."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(worded(one) for one in error.exceptions))[:_TEXT_MAX]
-    return f"{type(error).__name__}: {error}".partition("\n")[0][:_TEXT_MAX].rstrip(": ")
+    return told(error).partition("\n")[0][:_TEXT_MAX].rstrip(": ")
 
 
 def behaviour_of(outcome: Outcome[Any], failure: Failure | None) -> str:
