@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import contextvars
 import functools
 import sys
 import threading
@@ -27,6 +28,8 @@ from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from simkit._guard import state
 from simkit._kernel.deadlock import place_of
+from simkit._kernel.hands import Hand, borrow
+from simkit._kernel.naming import Numbers, stand_in
 from simkit._kernel.owner import OWNER, Owner
 from simkit._storage.handle import ProcessDead
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
 #: Real seconds that a function may hold the baton: longer means that it waits for something real that never comes.
 STUCK_S = 60.0
-_real_start = _thread.start_new_thread
 _real_send = _threads._send_message_to_trio
 _local = threading.local()
 
@@ -46,43 +48,21 @@ class ThreadStuckError(SimkitError):
     """A function in a simulated thread never came back."""
 
 
-class _Hand:
-    """A real thread, kept for the next function when one has ended."""
-
-    def __init__(self) -> None:
-        self.go = _thread.allocate_lock()
-        self.go.acquire()
-        self.work: Callable[[], object] | None = None
-        #: Whether it is kept at all: what a function leaves in `threading.local` would reach the next one.
-        self.is_kept = True
-
-    def live(self) -> None:
-        while True:
-            self.go.acquire()
-            work, self.work = self.work, None
-            if work is not None:
-                work()
-            del work
-            if not self.is_kept:
-                return
-
-
-_idle: list[_Hand] = []
-
-
 class SimThread:
     """One function on its way."""
 
     def __init__(
-        self, threads: Threads, fn: Callable[[], object], deliver: Callable[[Any], object], *, fresh: bool = False
+        self, threads: Threads, fn: Callable[[], object], deliver: Callable[[Any], object], *, name: str, fresh: bool
     ) -> None:
+        #: What `threading` calls it, unless the program has a name for it.
+        self.name = name
         self._threads = threads
         self._fresh = fresh
         self._fn = fn
         self._deliver = deliver
         self._back = _thread.allocate_lock()
         self._back.acquire()
-        self._hand: _Hand | None = None
+        self._hand: Hand | None = None
         self.owner: Owner | None = OWNER.get()
         self.result: outcome.Outcome[Any] | None = None
         self.given_up = False
@@ -108,19 +88,20 @@ class SimThread:
         if self.finished or (self.dead and not self.given_up):
             return
         if self._hand is None:
-            self._hand = _idle.pop() if _idle and not self._fresh else _new_hand(is_kept=not self._fresh)
+            self._hand = borrow(fresh=self._fresh)
             self._hand.work = self._work
         with state.lent():
             self._threads.kernel.away = self
             self._hand.go.release()
-            if not self._back.acquire(timeout=STUCK_S):
+            is_back = self._back.acquire(timeout=STUCK_S)
+            if is_back and self.result is not None:
+                hand, self._hand = self._hand, None
+                is_back = hand.give_back(STUCK_S)
+            if not is_back:
                 self._threads.ended(self)  # as far as we are concerned: it is lost
                 raise _stuck(self.ident)
             self._threads.kernel.away = None
         if self.result is not None:
-            hand, self._hand = self._hand, None
-            if hand.is_kept:
-                _idle.append(hand)
             self._threads.ended(self)
             if not self.dead and not self.given_up:
                 self._deliver(self.result)
@@ -144,9 +125,9 @@ class SimThread:
         """For how long others go first where this one gives way, 0 for not at all; drawn from the tape."""
         return self._threads.away_ns()
 
-    def begin_another(self, fn: Callable[[], object], deliver: Callable[[Any], object]) -> SimThread:
+    def begin_another(self, fn: Callable[[], object], deliver: Callable[[Any], object], name: str) -> SimThread:
         """Start a thread of the same process, a real one of its own; it goes on when its turn comes."""
-        return self._threads.begin(fn, deliver, fresh=True)
+        return self._threads.begin(fn, deliver, name, fresh=True)
 
     # ---- in the thread itself
 
@@ -169,15 +150,29 @@ class SimThread:
     def _work(self) -> None:
         GLOBAL_RUN_CONTEXT.runner = self._threads.kernel.runner  # what the kernel does on behalf of this thread
         self._enter()
+        result: outcome.Outcome[Any] | None = None
         try:
-            self.result = outcome.capture(self._fn)
+            result = contextvars.Context().run(self._live)
         except BaseException as error:  # noqa: BLE001  # as trio's own threads do
-            self.result = outcome.Error(error)
+            result = outcome.Error(error)
+            if self._hand is not None:
+                self._hand.is_kept = False  # who knows what it still has
         finally:
-            self._fn = _nothing  # what it holds is freed now, not while the kernel goes on
+            self.result = result
             GLOBAL_RUN_CONTEXT.__dict__.clear()
             _local.thread = None
             self._back.release()
+
+    def _live(self) -> outcome.Outcome[Any]:
+        """The function, and letting go of what it leaves: all of it while this thread runs, none while the kernel goes on."""
+        hand = self._hand
+        assert hand is not None
+        OWNER.set(self.owner)
+        hand.begin()
+        result = outcome.capture(self._fn)
+        self._fn = _nothing
+        hand.end()
+        return result
 
 
 class Threads:
@@ -192,14 +187,22 @@ class Threads:
         self._living: dict[SimThread, None] = {}
         self._held: list[SimThread] = []
         self._limiters: dict[Owner | None, trio.CapacityLimiter] = {}
+        self.numbers = Numbers()
 
     def start(self, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
         """Stand in for `trio.lowlevel.start_thread_soon`."""
-        self.begin(fn, deliver)
+        self.begin(fn, deliver, "Trio thread" if name is None else name)
 
-    def begin(self, fn: Callable[[], object], deliver: Callable[[Any], object], *, fresh: bool = False) -> SimThread:
+    def begin(
+        self,
+        fn: Callable[[], object],
+        deliver: Callable[[Any], object],
+        name: str,
+        *,
+        fresh: bool = False,
+    ) -> SimThread:
         """Start a thread; a fresh one gets a real thread that nobody had before."""
-        thread = SimThread(self, fn, deliver, fresh=fresh)
+        thread = SimThread(self, fn, deliver, name=name, fresh=fresh)
         self._living[thread] = None
         self.later(thread)
         return thread
@@ -319,7 +322,11 @@ def _here() -> Threads | None:
 
 @functools.cache
 def _stand_in() -> None:
-    """From now on trio asks here where it starts threads. Outside a simulation it is as ever, so nothing is undone."""
+    """From now on trio asks here where it starts threads, and `threading` where it names them.
+
+    Outside a simulation all is as ever, so nothing is undone.
+    """
+    stand_in(_numbers, _own_name)
     names: dict[str, Any] = vars(_threads)
     names["start_thread_soon"] = functools.partial(_start, names["start_thread_soon"])
     names["_send_message_to_trio"] = _send
@@ -327,6 +334,16 @@ def _stand_in() -> None:
     names["_simkit_own_limiter"] = FunctionType(limiter.__code__, names, limiter.__name__)
     names["_simkit_threads"] = _here
     limiter.__code__ = _limiter.__code__
+
+
+def _numbers() -> Numbers | None:
+    threads = _here()
+    return None if threads is None else threads.numbers
+
+
+def _own_name() -> str | None:
+    thread = current_thread()
+    return None if thread is None else thread.name
 
 
 def _start(real: Any, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
@@ -348,14 +365,6 @@ def _send(token: Any, message: Any) -> Any:
     if thread is not None:
         object.__setattr__(message, "queue", _Answers(thread._threads, thread))
     return _real_send(token, message)
-
-
-def _new_hand(*, is_kept: bool = True) -> _Hand:
-    hand = _Hand()
-    hand.is_kept = is_kept
-    with state.off():
-        _real_start(hand.live, ())
-    return hand
 
 
 def _stuck(ident: int) -> ThreadStuckError:

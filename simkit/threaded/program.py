@@ -18,6 +18,9 @@ from simkit._kernel.threads import SimThread, current_thread
 
 __all__ = ["Program", "Worker", "current_worker"]
 
+#: As Python calls the first thread of any program.
+_MAIN = "MainThread"
+
 
 class Worker:
     """One thread of a program."""
@@ -61,7 +64,8 @@ class Program:
             if isinstance(result, outcome.Error) and not isinstance(result.error, SystemExit):
                 traceback.print_exception(result.error)  # as `_thread` does; `threading` lets nothing out
 
-        caller.begin_another(functools.partial(context.run, _live, fn, python), deliver).worker = worker
+        name = _MAIN if python is None else python.name
+        caller.begin_another(functools.partial(context.run, _live, fn, python), deliver, name).worker = worker
         return worker
 
     def await_end(self, me: SimThread, worker: Worker) -> None:
@@ -80,16 +84,13 @@ class Program:
 def _live(fn: Callable[[], object], python: threading.Thread | None) -> None:
     if python is None:
         _as_main_thread()
-    try:
-        fn()
-    finally:  # a thread that gets the same number later is another one
-        threading._active.pop(threading.get_ident(), None)
+    fn()
 
 
 def _as_main_thread() -> None:
     """Let `threading` know this thread, which it did not start, as it knows the first thread of any program.
 
-    Other threads may go on meanwhile. Its name comes from `stand_ins`.
+    Other threads may go on meanwhile. Its name is that of the simulated thread.
     """
     me: Any = threading._DummyThread()
     me._daemonic = False  # or whatever it starts would be a daemon too

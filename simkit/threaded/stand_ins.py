@@ -65,16 +65,6 @@ def _by_number(numbers: Iterator[int]) -> Callable[[Any], int]:
     return number
 
 
-def _naming(name: Callable[[str], str]) -> Callable[[str], str]:
-    """How `threading` names a thread that it did not start: the first one of a simulated program is its main thread."""
-
-    def newname(template: str) -> str:
-        worker = current_worker()
-        return "MainThread" if worker is not None and worker.python is None else name(template)
-
-    return newname
-
-
 def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table: dict[tuple[Any, str], Any] = {}
     for name, simulated in (
@@ -92,8 +82,6 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
             table[threading, name] = _either(simulated, real)
     table[stdlib_socket, "getaddrinfo"] = _either(sockets.getaddrinfo, stdlib_socket.getaddrinfo)
     table[stdlib_socket, "gethostbyname"] = _either(sockets.gethostbyname, stdlib_socket.gethostbyname)
-    table[threading, "_counter"] = itertools.count(1).__next__
-    table[threading, "_newname"] = _naming(threading._newname)
     table[ThreadPoolExecutor, "_counter"] = itertools.count().__next__
     table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
     table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+import sys
 import threading
 import time
 from typing import Any
@@ -189,6 +191,100 @@ def test_a_thread_that_waits_for_something_real_is_told(monkeypatch: pytest.Monk
     lock.release()
     assert isinstance(outcome.error, threads.ThreadStuckError)
     assert f"{__file__}:{wait.__code__.co_firstlineno + 1}" in outcome.error.problem.where
+
+
+def test_threads_are_called_as_trio_calls_them() -> None:
+    """By function and task, or as told; what else `threading` and trio number counts anew in each run."""
+
+    def work() -> tuple[str, str]:
+        return threading.current_thread().name, threading.Thread(target=print).name
+
+    async def main(_world: World) -> list[Any]:
+        told: list[Any] = [await trio.to_thread.run_sync(work) for _ in range(2)]
+        told.append(await trio.to_thread.run_sync(work, thread_name="mine"))
+        limiter = trio.CapacityLimiter(1)
+        told += await trio.to_thread.run_sync(
+            lambda: [one.name for one in limiter.statistics().borrowers], limiter=limiter
+        )
+        return told
+
+    names = simulate(main)
+    default = "work from main"
+    assert names[:3] == [(default, "Thread-1 (print)"), (default, "Thread-2 (print)"), ("mine", "Thread-3 (print)")]
+    assert names[3:] == ["trio.to_thread.run_sync-3"]
+    assert simulate(main) == names
+    assert threading.Thread(target=print).name != "Thread-4 (print)"
+
+
+def test_nothing_of_an_earlier_function_is_found() -> None:
+    """Neither in `threading.local` nor in what stands for the thread, in a run nor in the next."""
+    mine = threading.local()
+    kept: list[threading.Thread] = []
+    var = contextvars.ContextVar[str]("var", default="unset")
+
+    def work(number: int) -> tuple[int | None, bool, str]:
+        found = getattr(mine, "number", None), hasattr(threading.current_thread(), "mark"), var.get()
+        mine.number = number
+        threading.current_thread().mark = True  # type: ignore[attr-defined]
+        kept.append(threading.current_thread())
+        return found
+
+    async def main(_world: World) -> list[Any]:
+        return [await trio.to_thread.run_sync(work, number) for number in range(3)]
+
+    assert simulate(main) == [(None, False, "unset")] * 3 == simulate(main)
+    assert len(set(kept)) == 6
+    assert not set(kept) & set(threading.enumerate())
+
+
+def test_what_a_function_leaves_is_let_go_of_before_anybody_goes_on() -> None:
+    """Not beside the kernel, when a real thread ends."""
+    mine = threading.local()
+    told: list[str] = []
+
+    class Loud:
+        def __del__(self) -> None:
+            told.append(f"gone, {len(told)}")
+
+    def work() -> None:
+        mine.loud = Loud()
+        told.append("worked")
+
+    async def main(_world: World) -> None:
+        for _ in range(3):
+            await trio.to_thread.run_sync(work)
+            told.append("went on")
+
+    simulate(main)
+    assert told == ["worked", "gone, 1", "went on", "worked", "gone, 4", "went on", "worked", "gone, 7", "went on"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="there the interpreter lets go, after the thread's last line")
+def test_letting_go_may_take_time_and_leave_more() -> None:
+    """It happens in the function's own thread, as the function did."""
+    mine = threading.local()
+    told: list[str] = []
+
+    class Loud:
+        def __del__(self) -> None:
+            told.append(threading.current_thread().name)
+
+    class Slow:
+        def __del__(self) -> None:
+            block_for(1)
+            mine.last = Loud()
+            told.append("slow")
+
+    def work() -> None:
+        mine.slow = Slow()
+
+    async def main(world: World) -> int:
+        await trio.to_thread.run_sync(work, thread_name="it")
+        told.append("went on")
+        return world.now_ns // 10**9
+
+    assert simulate(main) == 1
+    assert told == ["slow", "it", "went on"]
 
 
 def test_cancelling_abandons_or_waits() -> None:
