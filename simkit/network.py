@@ -196,22 +196,26 @@ class Network(Ether):
         if road.loses is not None and road.loses():
             self.count("datagram-loss", here, place)
             return
-        copies, timers = 1, self._timers
+        timers, draw = self._timers, road.draw
+        arrival = (link, socket, data, source, bound, sent)
+        timers.call_at(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
         if road.doubles is not None and road.doubles():
             self.count("datagram-duplicate", here, place)
-            copies = 2
-        for _ in range(copies):
-            travel_ns = road.travel_ns[0 if road.draw is None else road.draw()]
-            timers.call_at(timers.now_ns + travel_ns, self._arrives, (link, socket, data, source, bound, sent))
+            timers.call_at(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
 
     def _arrives(
         self, link: tuple[str, str], sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int
     ) -> None:
         """A message is at the end of its link: as `_arrive`, in a hurry."""
-        if self._cut or not self._weather.plain or self._weather.clogged:
+        weather = self._weather
+        if self._cut or weather.clogged or not weather.plain:
             self._arrive(*link, self._datagram_arrived, (sender, data, source, bound, sent))
-        else:
+            return
+        found = self._bound.get(bound)
+        if type(found) is not DatagramSocket or self._world.trace.asides is not None:
             self._datagram_arrived(sender, data, source, bound, sent)
+        elif not found.arrived(data, source):
+            self.count("datagram-overflow")
 
     def _datagram_arrived(self, sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int) -> None:
         found = self._bound.get(bound)

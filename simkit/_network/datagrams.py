@@ -100,10 +100,17 @@ class DatagramSocket(SimulatedSocket):
 
     async def sendto(self, *args: Any) -> int:
         target = args[-1]
-        if target not in self._routes:
+        route = self._routes.get(target)
+        if route is None:
             target = await self._resolved(target, local=False)
         await trio.lowlevel.checkpoint()
-        return self._send(bytes(args[0]), target)
+        data = args[0] if type(args[0]) is bytes else bytes(args[0])
+        if route is None or self._refused or len(data) > DATAGRAM_BYTES_MAX:
+            return self._send(data, target)
+        if self._closed or (self.owner is not None and self.owner.status is not None):
+            self._check()
+        self._network.send_datagram(self, data, route)
+        return len(data)
 
     async def send(self, data: Any, flags: int = 0, /) -> int:
         target = self.getpeername()
@@ -115,16 +122,19 @@ class DatagramSocket(SimulatedSocket):
         queue = self._queue
         if queue:
             await trio.lowlevel.checkpoint_if_cancelled()
-            data, source = self._next()  # before the checkpoint: another task may ask meanwhile
+            data, source = queue.popleft()  # before the checkpoint: another task may ask meanwhile
+            self._queued_bytes -= len(data)
             await trio.lowlevel.cancel_shielded_checkpoint()
         else:
             while not queue:
                 if self._refused:
                     self._tell_refusal()
                 await self._reader.wait()
-            self._check()
-            data, source = self._next()
-        return data[:bufsize], source
+            if self._closed:
+                self._check()
+            data, source = queue.popleft()
+            self._queued_bytes -= len(data)
+        return data if len(data) <= bufsize else data[:bufsize], source
 
     async def recv(self, buflen: int, flags: int = 0, /) -> bytes:
         data, _ = await self.recvfrom(buflen)
@@ -166,11 +176,6 @@ class DatagramSocket(SimulatedSocket):
             self._routes[target] = route
             self._network.send_datagram(self, data, route)
         return len(data)
-
-    def _next(self) -> tuple[bytes, Address]:
-        data, source = self._queue.popleft()
-        self._queued_bytes -= len(data)
-        return data, source
 
     def _tell_refusal(self) -> None:
         self._refused = False
