@@ -10,7 +10,19 @@ import attrs
 
 from simkit.errors import wrong
 
-__all__ = ["at_least", "is_ratio", "is_whole", "need_ratio", "need_whole", "one_of", "ratio", "seconds"]
+__all__ = [
+    "at_least",
+    "is_ratio",
+    "is_whole",
+    "need_program",
+    "need_ratio",
+    "need_seconds",
+    "need_seed",
+    "need_whole",
+    "one_of",
+    "ratio",
+    "seconds",
+]
 
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
@@ -29,6 +41,24 @@ def need_whole(option: str, value: object, least: int | None = None) -> None:
     """Refuse an argument that is no whole number, or less than `least`."""
     if not is_whole(value) or (least is not None and value < least):  # type: ignore[operator]  # a whole number by then
         raise wrong(option, value, "a whole number" + ("" if least is None else f" from {least} on"))
+
+
+def need_seed(option: str, value: object) -> None:
+    """Refuse what no tape can be made from."""
+    if not is_whole(value) or not 0 <= value < 1 << 256:  # type: ignore[operator]  # a whole number by then
+        raise wrong(option, value, "a seed: a whole number from 0 to 2**256 - 1")
+
+
+def need_program(option: str, value: object) -> None:
+    """Refuse what cannot be called with a world."""
+    if not callable(value):
+        raise wrong(option, value, "an async function of one argument, the world")
+
+
+def need_seconds(option: str, value: object) -> None:
+    """Refuse what is no time on the wall, above zero; math.inf is for ever."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value <= 0:
+        raise wrong(option, value, "a number of seconds above 0")
 
 
 def need_ratio(option: str, value: object) -> None:
@@ -57,8 +87,7 @@ def ratio(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
 
 def seconds(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     """A time on the wall, above zero; math.inf is for ever."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value <= 0:
-        raise wrong(_name(instance, attribute), value, "a number of seconds above 0")
+    need_seconds(_name(instance, attribute), value)
 
 
 def one_of(*values: str) -> Validator:

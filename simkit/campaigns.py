@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from simkit._options import need_program, need_seconds, need_seed, need_whole
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
 from simkit.errors import told
@@ -133,6 +134,7 @@ def campaign(
 
     Raises: SimkitError when the program cannot be sent to other processes.
     """
+    _check(program, seeds, jobs, stop_after, stall_s)
     numbers: Sequence[int] = range(seeds) if isinstance(seeds, int) else seeds
     if len(numbers) == 0:
         raise ValueError("a campaign has at least one seed: without evidence nothing passes")
@@ -150,6 +152,20 @@ def campaign(
             if stop_after is not None and len(adding.failures) >= stop_after:
                 break
     return adding.result()
+
+
+def _check(program: Program, seeds: object, jobs: int, stop_after: int | None, stall_s: float) -> None:
+    """Refuse arguments with which nothing would be run, or be found out only later."""
+    need_program("campaign: program", program)
+    need_whole("campaign: jobs", jobs, 1)
+    need_seconds("campaign: stall_s", stall_s)
+    if stop_after is not None:
+        need_whole("campaign: stop_after", stop_after, 1)
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str | bytes):
+        need_whole("campaign: seeds (how many, or which)", seeds)
+    elif not isinstance(seeds, range):
+        for seed in seeds:
+            need_seed("campaign: a seed", seed)
 
 
 def _batch(numbers: Sequence[int], jobs: int, executor: Executor | None) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from simkit._options import need_program, need_seed, need_whole
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
 from simkit.errors import SimkitError, shown_of
@@ -121,6 +122,9 @@ def search(
 
     Raises: SimkitError when an exhaustive strategy meets a program that does not repeat itself, or for an unknown name.
     """
+    need_program("search: program", program)
+    need_whole("search: runs_max", runs_max, 1)
+    need_seed("search: seed", seed)
     exploration = named(strategy) if isinstance(strategy, str) else strategy
     progress = _Progress(exploration, seed)
     failure: _Failure | None = None

@@ -62,9 +62,8 @@ class Outcome(Generic[T]):
     """What became of a run."""
 
     value: T | None
-    error: BaseException | None = attrs.field(
-        repr=shown_of
-    )  # what main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
+    #: What main raised, or why the kernel stopped: DeadlockError, ReplayDivergedError, …
+    error: BaseException | None = attrs.field(repr=shown_of)
     bound: Bound | None  # the bound that was met: neither value nor error then
     steps: int
     now_ns: int

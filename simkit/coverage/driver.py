@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from simkit._options import need_program, need_seed, need_whole
 from simkit.case import Case
 from simkit.coverage.corpus import Corpus
 from simkit.coverage.features import EVERY, Features
@@ -74,6 +75,9 @@ def guided(
         limits, kernel, guard: as for `run`.
         target: what the case calls the program; default: its qualified name.
     """
+    need_program("guided: program", program)
+    need_whole("guided: runs", runs, 1)
+    need_seed("guided: seed", seed)
     known: list[Mutant] = [entry.tape for entry in corpus or ()]
     search = _Search(seed, corpus=Corpus() if corpus is None else corpus, feedback=feedback)
     failure: Case | None = None

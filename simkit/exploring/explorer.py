@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from simkit._options import need_program, need_seed
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.exploring.book import LIVENESS
@@ -75,7 +76,7 @@ def explore(
 
     Raises: SimkitError for an unknown stage, for a program that does not repeat itself, and for one that never ends.
     """
-    _check(program)
+    _check(program, seed)
     selected = _selected(stages)
     name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
     task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)
@@ -112,7 +113,9 @@ def _report(
     )
 
 
-def _check(program: Program) -> None:
+def _check(program: Program, seed: int) -> None:
+    need_program("explore: program", program)
+    need_seed("explore: seed", seed)
     if spec_of(program) is not None:
         raise SimkitError(
             Problem(

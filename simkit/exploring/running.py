@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
+from simkit._options import need_seconds, need_whole
 from simkit.exploring.book import LIVENESS, Book, Page
 from simkit.exploring.jobs import Job, Ran, Task, do
 from simkit.parallel import Crew
@@ -37,10 +38,11 @@ class Budget:
     explain: int = 0
 
     def __attrs_post_init__(self) -> None:
-        if self.runs < 2:
-            raise ValueError(f"an exploration makes its default run twice: it needs 2 runs, not {self.runs}")
-        if min(self.shrink, self.explain) < 0 or (self.seconds is not None and self.seconds <= 0):
-            raise ValueError(f"not a budget: {self}")
+        need_whole("budget: runs (the default run is made twice)", self.runs, 2)
+        need_whole("budget: shrink", self.shrink, 0)
+        need_whole("budget: explain", self.explain, 0)
+        if self.seconds is not None:
+            need_seconds("budget: seconds", self.seconds)
 
 
 class Runner:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 import pytest
 import trio
 
+import simkit
 from simkit import points
 from simkit._storage.faults import DiskFaults
 from simkit.copies import Copies
 from simkit.disk import Disk
 from simkit.errors import ExitCode, OptionError, Problem
+from simkit.exploring.running import Budget
 from simkit.network import NetworkOptions
 from simkit.tape import Tape
 from simkit.world import Limits, World, run
@@ -205,3 +207,40 @@ def test_long_values_are_cut() -> None:
         Limits(steps="x" * 500)  # type: ignore[arg-type]
     assert isinstance(caught.value.problem, Problem)
     assert len(caught.value.problem.what) < 120
+
+
+async def _nothing(_world: World) -> None:
+    """Ends at once."""
+
+
+SEARCHES: list[tuple[Callable[[], object], str]] = [
+    (lambda: simkit.search(_nothing, runs_max=0), "search: runs_max cannot be 0"),
+    (lambda: simkit.search(_nothing, runs_max=math.nan), "search: runs_max cannot be nan"),  # type: ignore[arg-type]
+    (lambda: simkit.search(_nothing, seed="5"), "search: seed cannot be '5'"),  # type: ignore[arg-type]
+    (lambda: simkit.search(None), "search: program cannot be None"),  # type: ignore[arg-type]
+    (lambda: simkit.guided(_nothing, runs=-1), "guided: runs cannot be -1"),
+    (lambda: simkit.guided(_nothing, seed=-1), "guided: seed cannot be -1"),
+    (lambda: simkit.guided("_nothing"), "guided: program cannot be '_nothing'"),  # type: ignore[arg-type]
+    (lambda: simkit.campaign(_nothing, 1.5), "campaign: seeds (how many, or which) cannot be 1.5"),  # type: ignore[arg-type]
+    (lambda: simkit.campaign(_nothing, [0, -1]), "campaign: a seed cannot be -1"),
+    (lambda: simkit.campaign(_nothing, "12"), "campaign: seeds (how many, or which) cannot be '12'"),  # type: ignore[arg-type]
+    (lambda: simkit.campaign(_nothing, jobs=math.nan), "campaign: jobs cannot be nan"),  # type: ignore[arg-type]
+    (lambda: simkit.campaign(_nothing, stop_after=0), "campaign: stop_after cannot be 0"),
+    (lambda: simkit.campaign(_nothing, stall_s=-1), "campaign: stall_s cannot be -1"),
+    (lambda: simkit.campaign(3), "campaign: program cannot be 3"),  # type: ignore[arg-type]
+    (lambda: Budget(runs=1), "cannot be 1"),
+    (lambda: Budget(runs=math.nan), "cannot be nan"),  # type: ignore[arg-type]
+    (lambda: Budget(explain=-1), "budget: explain cannot be -1"),
+    (lambda: Budget(seconds=0), "budget: seconds cannot be 0"),
+    (lambda: simkit.explore(_nothing, seed=1.5), "explore: seed cannot be 1.5"),  # type: ignore[arg-type]
+    (lambda: simkit.explore([]), "explore: program cannot be []"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("search", "what"), SEARCHES, ids=[what for _, what in SEARCHES])
+def test_a_search_that_would_run_nothing_is_refused(search: Callable[[], object], what: str) -> None:
+    """No runs find no failure: that must not look like a pass."""
+    with pytest.raises(OptionError) as caught:
+        search()
+    assert what in caught.value.problem.what
+    assert caught.value.problem.expected

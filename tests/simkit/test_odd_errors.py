@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Wordless(Exception):
+class WordlessError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
 
     __repr__ = __str__
 
 
-class WordlessBase(BaseException):
+class WordlessBaseError(BaseException):
     def __repr__(self) -> str:
         raise SystemExit(3)
 
     __str__ = __repr__
 
 
-class Unlike(Exception):
+class UnlikeError(Exception):
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
@@ -42,20 +42,22 @@ class Unlike(Exception):
         raise RuntimeError("neither true nor false")
 
 
-class Picky(Exception):
+class PickyError(Exception):
     def __init__(self, *, needed: int) -> None:
         super().__init__(needed)
 
 
 def nested() -> BaseException:
-    return BaseExceptionGroup("outer", [Wordless(), BaseExceptionGroup("inner", [SystemExit(3), WordlessBase()])])
+    return BaseExceptionGroup(
+        "outer", [WordlessError(), BaseExceptionGroup("inner", [SystemExit(3), WordlessBaseError()])]
+    )
 
 
 MAKERS: dict[str, Callable[[], BaseException]] = {
-    "Wordless": Wordless,
-    "WordlessBase": WordlessBase,
-    "Unlike": Unlike,
-    "Picky": functools.partial(Picky, needed=1),
+    "WordlessError": WordlessError,
+    "WordlessBaseError": WordlessBaseError,
+    "UnlikeError": UnlikeError,
+    "PickyError": functools.partial(PickyError, needed=1),
     "BaseExceptionGroup": nested,
     "SystemExit": functools.partial(SystemExit, 4),
     "GeneratorExit": GeneratorExit,
@@ -115,8 +117,8 @@ def test_odd_errors_are_found_told_and_replayed(name: str, process: bool, tmp_pa
 
 def test_what_cannot_be_shown_is_named_by_its_type() -> None:
     """In messages about wrong options too."""
-    assert told(Wordless()) == "Wordless: <its str() raises RuntimeError>"
-    assert shown_of(WordlessBase()) == "<WordlessBase whose repr() raises SystemExit>"
-    wordless: Any = Wordless()
-    with pytest.raises(OptionError, match="latency_ns cannot be <Wordless whose repr"):
+    assert told(WordlessError()) == "WordlessError: <its str() raises RuntimeError>"
+    assert shown_of(WordlessBaseError()) == "<WordlessBaseError whose repr() raises SystemExit>"
+    wordless: Any = WordlessError()
+    with pytest.raises(OptionError, match="latency_ns cannot be <WordlessError whose repr"):
         NetworkOptions(latency_ns=wordless)
