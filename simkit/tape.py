@@ -31,7 +31,7 @@ OPEN = "!"
 _ONE = (1,)
 _RANGE = 1 << 64
 #: One hash gives the numbers of so many occurrences of a site in a row.
-_BLOCK = 1
+_BLOCK = 8
 _numbers = struct.Struct(f">{_BLOCK}Q").unpack
 #: By a name of its own, as the guard puts something slower in place of `random.Random`.
 _Random = random.Random

@@ -15,7 +15,7 @@ from tests.plugin.rig import cases, failing, run
 
 pytest_plugins = ["pytester"]
 
-#: Seed 855 fails, among a thousand.
+#: Seed 748 fails, among a thousand.
 RARE = """
 import simkit
 
@@ -98,14 +98,14 @@ def test_parts_report_and_rerun_as_whole_tests_do(pytester: pytest.Pytester) -> 
     )
     result = run(pytester, "--simkit-split", "2", "-k", "rare and not small")
     result.assert_outcomes(passed=1, failed=1, deselected=2)
-    assert failing(result, "test_rare.py::test_rare") == [855]
+    assert failing(result, "test_rare.py::test_rare") == [748]
     again = run(pytester, "--lf")
     again.assert_outcomes(failed=1)
-    run(pytester, "test_rare.py::test_rare[seed=854]").assert_outcomes(passed=1)
+    run(pytester, "test_rare.py::test_rare[seed=747]").assert_outcomes(passed=1)
     first = run(
         pytester, "--simkit-split", "2", "test_rare.py::test_rare[seeds=500-999]"
     )  # what failed before goes first, in its own part
-    assert failing(first, "test_rare.py::test_rare") == [855]
+    assert failing(first, "test_rare.py::test_rare") == [748]
 
 
 @pytest.mark.slow
@@ -123,11 +123,11 @@ def test_processes_of_xdist_share_a_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_rare=RARE)
     result = pytester.runpytest_inprocess("-n", "2", "--simkit-html")
     result.assert_outcomes(passed=2, failed=1)
-    assert failing(result, "test_rare.py::test_rare") == [855]
+    assert failing(result, "test_rare.py::test_rare") == [748]
     assert len(cases(pytester)) == 1
     assert len(list((pytester.path / ".simkit/html").iterdir())) == 1
     cached = json.loads((pytester.path / ".pytest_cache/v/cache/lastfailed").read_text(encoding="utf-8"))
-    assert list(cached) == ["test_rare.py::test_rare[seed=855]"]
+    assert list(cached) == ["test_rare.py::test_rare[seed=748]"]
     again = pytester.runpytest_inprocess("-n", "2", "--lf")
     again.assert_outcomes(failed=1)
-    assert failing(again, "test_rare.py::test_rare") == [855]
+    assert failing(again, "test_rare.py::test_rare") == [748]

@@ -19,10 +19,11 @@ def walked(main: Any, seed: int) -> Outcome[Any]:
     return run(main, tape=tape, strategy=RandomWalk(tape.stream("schedule")))
 
 
-def first_failure(main: Any, seeds: int = 300) -> tuple[int, Outcome[Any]]:
+def first_failure(main: Any, seeds: int = 300, *, departures: int = 0) -> tuple[int, Outcome[Any]]:
+    """The first that departs in at least so many choices."""
     for seed in range(seeds):
         outcome = walked(main, seed)
-        if outcome.error is not None:
+        if outcome.error is not None and len(outcome.departures) >= departures:
             return seed, outcome
     raise AssertionError("no seed fails")
 

@@ -60,7 +60,7 @@ def test_enumerated_states_are_what_sampled_power_losses_leave() -> None:
 
     enumerated = {str(state) for state in images(make(0))}
     sampled = set()
-    for seed in range(600):
+    for seed in range(1500):
         disk = make(seed)
         disk.crash()
         sampled.add(str({f"/{name}": disk.read_file(f"/{name}") for name in disk.listdir("/")}))
