@@ -88,8 +88,9 @@ class Case:
             fields["ladder"] = None if self.ladder is None else self.ladder.to_json()
         return {"schema": self.schema, **fields}
 
-    def save(self, folder: Path) -> Path:
+    def save(self, folder: Path | str) -> Path:
         """Write `folder/<id>.json`, whole or not at all, and return its path."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.id}.json"
         draft = path.with_suffix(f".{os.getpid()}.draft")  # another process may be saving the same case
@@ -101,9 +102,9 @@ class Case:
         return path
 
     @classmethod
-    def load(cls, path: Path) -> Case:
+    def load(cls, path: Path | str) -> Case:
         """Read a case; SimkitError tells a file that is missing, cut short, malformed or of another version."""
-        return cls.from_json(_read(path), where=str(path))
+        return cls.from_json(_read(Path(path)), where=str(path))
 
     @classmethod
     def from_json(cls, data: Any, *, where: str = "a case") -> Case:

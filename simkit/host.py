@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Host"]
 
+_MODES = ("sample", "lose", "keep")
+
 
 class Host:
     """A simulated machine; `World.host` makes it."""
@@ -129,6 +131,8 @@ class Host:
             silent: the machine stays off until it boots, and tells nobody: its peers are left half open, and find out
                 by a timeout, or by a reset when they send to it after it has booted.
         """
+        if isinstance(mode, str) and mode not in _MODES:
+            raise wrong("Host.power_loss: mode", mode, f"one of {', '.join(_MODES)}, or one of Disk.crash_states()")
         for watcher in watchers:
             watcher.loses_power(self)
         self.world.trace.record("power-loss", self.name, mode if isinstance(mode, str) else mode.code)

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import attrs
 
+from simkit._options import need_program
 from simkit.case import Case
 from simkit.divergence import Divergence, by_digest, by_schedule
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.shrinking import LooseSchedule
 from simkit.standstill import Standstill
 from simkit.stepwise import Moment, Stop, Stopping, step_of
@@ -100,8 +101,8 @@ def replay(
 
     Raises: SimkitError when there is no such event, or for a case of real processes.
     """
+    _check(case, program)
     again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
-    _check(case)
     outcome = again.watched(before, trace_sink) if before is not None else again.strictly(trace_sink)
     if isinstance(outcome.error, Stop):
         return Replayed(case, "stopped", outcome, ())
@@ -132,7 +133,7 @@ def replay_until(
     An event that is told inside a step stops the run before that step; one that is told between two steps, such as a move
     of the clock, before the step that follows. The other arguments are those of `replay`, and so are the errors.
     """
-    _check(case)
+    _check(case, program)
     found: list[Standstill] = []
 
     def look(moment: Moment) -> None:
@@ -227,7 +228,10 @@ def _wanted(case: Case, given: str | None) -> str:
     return given if given is not None else str((case.expect or {}).get("anomaly", ""))
 
 
-def _check(case: Case) -> None:
+def _check(case: Case, program: object) -> None:
+    if not isinstance(case, Case):
+        raise wrong("replay: case", case, "a case, such as Case.load(path) gives")
+    need_program("replay: program", program)
     if case.world != "simulated":
         raise SimkitError(
             Problem(

@@ -21,10 +21,10 @@ from simkit._kernel.timers import BoundMetError, Timer
 from simkit._kernel.turn import Turn
 from simkit._network.addresses import Addresses
 from simkit._network.hooks import LateFactory, LateResolver
-from simkit._options import need_whole
+from simkit._options import need_program, need_whole
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
-from simkit.errors import SimkitError, shown_of
+from simkit.errors import SimkitError, shown_of, wrong
 from simkit.guard import Guard
 from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
@@ -318,8 +318,10 @@ def run(
         trace_sink: an open text file that gets the trace as JSON lines.
 
     Returns: the outcome; also when main failed. Only KeyboardInterrupt is raised, and a SimkitError when there is a run
-    already, in this thread or another: one process simulates one world at a time.
+    already, in this thread or another: one process simulates one world at a time; an OptionError for arguments that are
+    none.
     """
+    _check(main, tape, kernel, limits)
     kernel = _available(kernel)
     choice = None if strategy is None else _Choice(strategy)
     trace = Trace(trace_sink)
@@ -379,6 +381,16 @@ def _outcome(world: World, kernel: KernelName, stack: str, **ending: Any) -> Out
         fired=world.fired(),
         stack=stack,
     )
+
+
+def _check(main: object, tape: object, kernel: object, limits: object) -> None:
+    need_program("run: main", main)
+    if not isinstance(tape, Tape):
+        raise wrong("run: tape", tape, "a tape, such as Tape.from_seed(0)")
+    if kernel not in ("fast", "fallback"):
+        raise wrong("run: kernel", kernel, "fast or fallback")
+    if not isinstance(limits, Limits):
+        raise wrong("run: limits", limits, "a simkit.Limits")
 
 
 def _available(kernel: KernelName) -> KernelName:

@@ -10,7 +10,7 @@ import trio
 
 from simkit.aio.loop import Order, SimulatedLoop
 from simkit.aio.ordering import keep_order
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.points import current_world
 
 T = TypeVar("T")
@@ -37,6 +37,7 @@ async def run(
     world = current_world()
     if world is None:
         raise _outside()
+    _check(main, order, unhandled)
     keep_order(SimulatedLoop)
     async with trio.open_nursery() as outer:
         home = await outer.start(_home)
@@ -125,6 +126,17 @@ def _raise_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 def _cancelled() -> Any:
     raise asyncio.CancelledError
+
+
+def _check(main: object, order: object, unhandled: object) -> None:
+    if not callable(main):
+        raise wrong(
+            "aio.run: main", main, "an async function and its arguments: run(main, *args), not run(main(*args))"
+        )
+    if order not in ("any", "fifo"):
+        raise wrong("aio.run: order", order, "any or fifo")
+    if unhandled not in ("log", "raise"):
+        raise wrong("aio.run: unhandled", unhandled, "log or raise")
 
 
 def _outside() -> SimkitError:

@@ -10,7 +10,7 @@ import outcome
 import trio
 
 from simkit._kernel.threads import current_thread
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.points import current_world
 from simkit.threaded import stand_ins
 from simkit.threaded.program import Program, current_worker
@@ -31,6 +31,10 @@ async def run(main: Callable[..., T], *args: Any) -> T:
     world = current_world()
     if world is None:
         raise _outside()
+    if not callable(main):
+        raise wrong(
+            "threaded.run: main", main, "a plain function and its arguments: run(main, *args), not run(main(*args))"
+        )
     stand_ins.install(world)
     program = Program(trio.lowlevel.current_trio_token())
     start = functools.partial(_start, program, functools.partial(main, *args))

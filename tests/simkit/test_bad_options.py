@@ -4,15 +4,17 @@ expected; and names that lead nowhere, code that is no program, a world that is 
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import trio
 
 import simkit
-from simkit import points
+from simkit import aio, points, threaded
 from simkit._storage.faults import DiskFaults
 from simkit.copies import Copies
 from simkit.disk import Disk
@@ -235,6 +237,38 @@ SEARCHES: list[tuple[Callable[[], object], str]] = [
     (lambda: simkit.explore(_nothing, seed=1.5), "explore: seed cannot be 1.5"),  # type: ignore[arg-type]
     (lambda: simkit.explore([]), "explore: program cannot be []"),  # type: ignore[arg-type]
 ]
+
+
+def in_a_world(act: Callable[[World], Any]) -> Any:
+    async def main(world: World) -> Any:
+        answer = act(world)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return run(main, tape=Tape.from_seed(0)).unwrap()
+
+
+ARGUMENTS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: run(None, tape=Tape.from_seed(0)), "run: main cannot be None"),  # type: ignore[arg-type]
+    (lambda: run(_nothing, tape=3), "run: tape cannot be 3"),  # type: ignore[arg-type]
+    (lambda: run(_nothing, tape=Tape.from_seed(0), kernel="slow"), "run: kernel cannot be 'slow'"),  # type: ignore[arg-type]
+    (lambda: run(_nothing, tape=Tape.from_seed(0), limits=None), "run: limits cannot be None"),  # type: ignore[arg-type]
+    (lambda: simkit.replay("case.json", _nothing), "replay: case cannot be 'case.json'"),  # type: ignore[arg-type]
+    (lambda: simkit.replay_until(3, _nothing, 1), "replay: case cannot be 3"),  # type: ignore[arg-type]
+    (lambda: in_a_world(lambda world: world.host("a").power_loss("some")), "Host.power_loss: mode cannot be 'some'"),  # type: ignore[arg-type]
+    (lambda: in_a_world(lambda _: aio.run(3)), "aio.run: main cannot be 3"),  # type: ignore[arg-type]
+    (lambda: in_a_world(lambda _: aio.run(_nothing, order="lifo")), "aio.run: order cannot be 'lifo'"),  # type: ignore[arg-type]
+    (lambda: in_a_world(lambda _: aio.run(_nothing, unhandled="")), "aio.run: unhandled cannot be ''"),  # type: ignore[arg-type]
+    (lambda: in_a_world(lambda _: threaded.run(None)), "threaded.run: main cannot be None"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "what"), ARGUMENTS, ids=[what for _, what in ARGUMENTS])
+def test_an_argument_of_the_wrong_kind_is_named(call: Callable[[], Any], what: str) -> None:
+    """At once, not by what it makes of the run."""
+    with pytest.raises(OptionError) as caught:
+        call()
+    assert what in caught.value.problem.what
+    assert caught.value.problem.expected
 
 
 @pytest.mark.parametrize(("search", "what"), SEARCHES, ids=[what for _, what in SEARCHES])
