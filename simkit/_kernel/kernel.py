@@ -103,22 +103,24 @@ class Kernel:
 
     def run(self, drive: Callable[[Kernel, Callable[..., Any], tuple[Any, ...]], None], main: Any, args: Any) -> Any:
         """Run `main(*args)` to its end under the loop `drive` and return or raise its outcome."""
-        if trio.lowlevel.in_trio_run():
+        here = GLOBAL_RUN_CONTEXT.__dict__
+        if "runner" in here:
             raise RuntimeError("a simulation cannot be started inside a trio run")
         shortcuts.take()
         runner = self.runner
-        previous, sniffio.thread_local.name = sniffio.thread_local.name, "trio"
+        thread = sniffio.thread_local
+        previous, thread.name = thread.name, "trio"
         runner.asyncgens.install_hooks(runner)
-        GLOBAL_RUN_CONTEXT.runner = runner
+        here["runner"] = runner
         try:
             drive(self, main, args)
         finally:
             self._bury_everything()
             runner.entry_queue.done = True
             runner.asyncgens.close()
-            GLOBAL_RUN_CONTEXT.__dict__.clear()
+            here.clear()
             shortcuts.run_ends()
-            sniffio.thread_local.name = previous
+            thread.name = previous
             self.endings.clear()
             self.resumings.clear()
             runner.let_go()
@@ -308,6 +310,14 @@ class Kernel:
         self.over = True
         for ending in self.endings:
             ending()
+        if self.runner.tasks:
+            self._bury_the_living()
+        self.timers.heap.clear()
+        graveyard, self._graveyard = self._graveyard, []
+        if graveyard:
+            lay_to_rest(graveyard)
+
+    def _bury_the_living(self) -> None:
         for task in self.tasks():
             self._graveyard.append(task.coro)
             task._next_send = None  # a checkpoint's answer, that is the task itself
@@ -317,10 +327,6 @@ class Kernel:
         self.runner.tasks.clear()
         del self.runner.runq[:]  # type: ignore[arg-type]  # a list here
         self.runner.waiting_for_idle.clear()
-        self.timers.heap.clear()
-        graveyard, self._graveyard = self._graveyard, []
-        if graveyard:
-            lay_to_rest(graveyard)
 
 
 def owner_of(task: Task) -> Owner | None:

@@ -22,10 +22,10 @@ from trio._core._entry_queue import EntryQueue
 from trio._core._instrumentation import Instruments
 from trio._core._ki import KIManager
 from trio._core._parking_lot import GLOBAL_PARKING_LOT_BREAKER
-from trio._core._run import _NO_SEND, CancelReason, CancelStatus, Nursery, Runner, Task, open_nursery
+from trio._core._run import _NO_SEND, CancelReason, CancelStatus, Nursery, Runner, Task
 from trio.abc import Clock
 
-from simkit._kernel import tasks
+from simkit._kernel import root, tasks
 from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import NS, Timers
@@ -123,6 +123,10 @@ class SimRunner(Runner):
         if owner is not None and owner in kernel.owned:
             kernel.owned[owner].discard(task)
         status, nursery = task._cancel_status, task._parent_nursery
+        is_bare = cast("CancelStatus | None", status) is None
+        if nursery is None and is_bare and type(outcome) is Value and len(self.tasks) == 1:  # the root, and all is well
+            self.tasks.remove(task)
+            return
         if (
             type(outcome) is not Value
             or nursery is None
@@ -149,17 +153,22 @@ class SimRunner(Runner):
 
     async def init(self, async_fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """The root task: one nursery for the main task, processes and system tasks, then what is left to close."""
-        async with open_nursery() as self.system_nursery:
-            try:
-                self.main_task = self.spawn_impl(async_fn, args, self.system_nursery, "main")
-            except BaseException as error:  # noqa: BLE001  # what is no async function is the caller's error, as it is
-                self.main_task_outcome = Error(error)
-                return
+        strict = self.strict_exception_groups
+        nursery = self.system_nursery = root.opened(cast("SimTask", self.init_task), strict_exception_groups=strict)
+        try:
+            self.main_task = self.spawn_impl(async_fn, args, nursery, "main")
+        except BaseException as error:  # noqa: BLE001  # what is no async function is the caller's error, as it is
+            self.main_task_outcome = Error(error)
+        root.close(nursery, await nursery._nested_child_finished(None))
+        if self.main_task is None:
+            return
         for _ in range(_ORPHAN_STEPS_MAX):  # whose nursery was closed over them: they are cancelled, and clean up now
             if len(self.tasks) == 1:
                 break
             await trio.lowlevel.cancel_shielded_checkpoint()
-        await cast("SimAsyncGenerators", self.asyncgens).close_remaining()
+        generators = cast("SimAsyncGenerators", self.asyncgens)
+        if generators.are_left:
+            await generators.close_remaining()
 
     def let_go(self) -> None:
         """The run is over: drop what would keep all of it alive until a collection, which costs more than this."""
@@ -314,6 +323,11 @@ class SimAsyncGenerators:
         elif owner is None or owner.alive:
             self.kernel.spawn_system(_close, (agen,), "close async generator", owner)
 
+    @property
+    def are_left(self) -> bool:
+        """Whether any is known that may be open."""
+        return bool(self._known or self._late)
+
     async def close_remaining(self) -> None:
         """Close what the outside left open, oldest first; also what that opens."""
         while self._known or self._late:
@@ -341,13 +355,17 @@ async def _close(agen: AnyGenerator) -> None:
 
 _NO_IO = cast("Any", NoIO())
 _NO_INTERRUPTS = KIManager()
+_instruments = Instruments(())
 
 
 def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
     """A runner for one simulation."""
+    global _instruments  # noqa: PLW0603  # one that is empty serves every run
+    if _instruments:
+        _instruments = Instruments(())
     runner = SimRunner(
         clock=clock,
-        instruments=Instruments(()),
+        instruments=_instruments,
         io_manager=_NO_IO,
         ki_manager=_NO_INTERRUPTS,
         system_context=contextvars.Context(),
