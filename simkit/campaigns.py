@@ -34,6 +34,8 @@ Program = Callable[[World], Awaitable[Any]]
 #: Called after every batch with what is known so far.
 Told = Callable[["Campaign"], object]
 _BATCH = 16
+#: So much of the words of an error is kept.
+_TEXT_MAX = 300
 _STALL_S = 60.0
 _LIMITS = Limits()
 
@@ -212,7 +214,7 @@ def _ran(
         events=len(outcome.trace),
         now_ns=outcome.now_ns,
         bound=outcome.bound,
-        error="" if error is None else told(error).partition("\n")[0],
+        error="" if error is None else told(error).partition("\n")[0][:_TEXT_MAX],
         case=None if error is None else _case(outcome, error, seed, target),
         fired={name: times for name, times in outcome.fired.items() if times},
         coverage=Coverage.of([outcome]),

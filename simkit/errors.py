@@ -94,13 +94,14 @@ def shown_of(value: object) -> str:
 
 
 def told(error: BaseException) -> str:
-    """The type and the words of an exception, also of one that has none to give."""
+    """The type and the words of an exception, fit for a terminal; also of one that has none to give."""
     try:
-        return f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {error}"
     except KeyboardInterrupt:
         raise
     except BaseException as worse:  # noqa: BLE001
         return f"{type(error).__name__}: <its str() raises {type(worse).__name__}>"
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
 
 
 def wrong(option: str, value: object, expected: str, hint: str = "") -> OptionError:

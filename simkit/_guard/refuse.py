@@ -110,7 +110,16 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
 }
 #: Reading the program's own text: whoever has one of these on the stack may touch files, and look around as modules do
 #: while they are imported.
-_READERS = ("importlib", "linecache.py", "zoneinfo", "pkgutil.py", "zipimport")
+_READERS = (
+    "importlib",
+    "linecache.py",
+    "zoneinfo",
+    "pkgutil.py",
+    "zipimport",
+    "-packages/coverage/",  # it asks where a file lies when it first sees its code run, in whatever process that is
+    "pydevd",
+    "debugpy",
+)
 _READING_EVENTS = frozenset(event for event, kind in _REFUSED.items() if kind in {_FILES, _ENVIRONMENT, _SOCKETS})
 _ARGUMENT_MAX = 80
 

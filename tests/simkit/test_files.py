@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
@@ -208,3 +210,32 @@ def test_a_descriptor_means_nothing_elsewhere() -> None:
         return isinstance(file, io.RawIOBase)
 
     assert inside(look)
+
+
+_UNDER_COVERAGE = """
+import coverage, late, simkit
+
+measured = coverage.Coverage(data_file=None, source=["."])
+measured.start()
+
+async def main(world):
+    host = world.host("desk")
+    await host.start(late.look).wait()
+    return host.has_disk
+
+outcomes = [simkit.run(main, tape=simkit.Tape.from_seed(0)) for _ in range(2)]
+measured.stop()
+print([outcome.unwrap() for outcome in outcomes], outcomes[0].digest == outcomes[1].digest)
+print(sorted(measured.get_data().measured_files())[0].rpartition("/")[2])
+"""
+
+
+def test_coverage_looks_for_files_in_the_real_world(tmp_path: Path) -> None:
+    """When it first sees code run, in whatever process: the host's disk is not asked, and the first run is like the second."""
+    pytest.importorskip("coverage")
+    (tmp_path / "late.py").write_text("async def look():\n    return 1\n")
+    (tmp_path / "under_coverage.py").write_text(_UNDER_COVERAGE)
+    done = subprocess.run(
+        [sys.executable, "under_coverage.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.splitlines() == ["[False, False] True", "late.py"], done.stderr

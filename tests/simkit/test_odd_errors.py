@@ -122,3 +122,13 @@ def test_what_cannot_be_shown_is_named_by_its_type() -> None:
     wordless: Any = WordlessError()
     with pytest.raises(OptionError, match="latency_ns cannot be <WordlessError whose repr"):
         NetworkOptions(latency_ns=wordless)
+
+
+def test_words_are_fit_for_a_terminal() -> None:
+    """What cannot be printed, or would change its colours, is escaped; and nobody reads a megabyte."""
+    assert told(ValueError("a\x1b[31m\udcff\0é\n")) == "ValueError: a\\x1b[31m\\udcff\\x00é\n"
+    campaign = simkit.campaign(losing_updates(MAKERS["ValueError"]), 30)
+    assert campaign.failures
+    str(campaign).encode()
+    long = simkit.campaign(losing_updates(functools.partial(ValueError, "x" * 10**6)), 30)
+    assert all(len(one.error) < 1000 for one in long.failures)
