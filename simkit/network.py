@@ -198,10 +198,10 @@ class Network(Ether):
             return
         timers, draw = self._timers, road.draw
         arrival = (link, socket, data, source, bound, sent)
-        timers.call_at(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
+        timers.post(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
         if road.doubles is not None and road.doubles():
             self.count("datagram-duplicate", here, place)
-            timers.call_at(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
+            timers.post(timers.now_ns + road.travel_ns[0 if draw is None else draw()], self._arrives, arrival)
 
     def _arrives(
         self, link: tuple[str, str], sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from types import MethodType
 from typing import Any, cast
 
 from outcome import Error, Value
@@ -21,6 +22,9 @@ from simkit._kernel.runner import counter_of
 from simkit._kernel.sleeper import NAP
 from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import BoundMetError, Timer
+
+#: What is due next, when nothing is.
+NOTHING: tuple[int, int, Any, Any] = (0, 0, None, None)
 
 
 def drive(kernel: Kernel, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -51,8 +55,8 @@ def _drive(kernel: Kernel) -> None:  # one hot function, on purpose
                 if not tasks:
                     return
                 if not soon:
-                    if heap and not idlers and type(target := heap[0][2]) is SimTask:  # most often somebody sleeps
-                        when_ns, sequence, _, _ = heap[0]
+                    when_ns, sequence, target, given = heap[0] if heap and not idlers else NOTHING
+                    if type(target) is SimTask:  # most often somebody sleeps
                         if target.nap == sequence and when_ns <= time_ns_max:
                             heappop(heap)
                             if when_ns > timers.now_ns:
@@ -69,6 +73,15 @@ def _drive(kernel: Kernel) -> None:  # one hot function, on purpose
                                 settled_max = 1
                         else:
                             _idle(kernel)
+                    elif type(target) is MethodType and timers.now_ns < when_ns <= time_ns_max:  # or it is a message
+                        heappop(heap)
+                        timers.now_ns = when_ns
+                        record(-when_ns)
+                        here.pop("task", None)  # it runs in none
+                        target(*given)
+                        given = None
+                        if heap and heap[0][0] <= timers.now_ns:
+                            timers.fire_due()
                     else:
                         _idle(kernel)
                 else:
@@ -155,7 +168,7 @@ def _idle(kernel: Kernel) -> None:
     if timers.heap:
         when_ns, _, target, _ = timers.heap[0]
         if type(target) is Timer and target.live is not None and timers.now_ns < when_ns <= kernel.time_ns_max:
-            timers.now_ns = when_ns  # most often a message
+            timers.now_ns = when_ns
             kernel.record(-when_ns)
             timers.fire_due()
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from types import MethodType
 from typing import Any, NoReturn
 
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelReason, CancelScope, Task
@@ -94,10 +95,10 @@ class Sleeper:
 
 
 class Timers:
-    """The heap, and the clock that only it can move. An entry is `(when_ns, sequence, target, deadline)`.
+    """The heap, and the clock that only it can move. An entry is `(when_ns, sequence, target, with)`.
 
-    Targets: a cancel scope, whose deadline this is; a `Timer`; a sleeping task, which takes the nap of that sequence
-    number, or as a `Sleeper`.
+    Targets: a cancel scope, with the deadline that this is; a `Timer`; a method that nobody cancels, with its arguments; a
+    sleeping task, which takes the nap of that sequence number, or as a `Sleeper`.
     """
 
     __slots__ = ("heap", "naps", "now_ns", "sequence", "soon", "stale", "wish_ns")
@@ -106,7 +107,7 @@ class Timers:
         self.now_ns = 0
         self.sequence = 0
         self.stale = 0
-        self.heap: list[tuple[int, int, Any, float]] = []
+        self.heap: list[tuple[int, int, Any, Any]] = []
         #: Not empty when something was due already as it was pushed.
         self.soon: list[int] = []
         #: Whether the loop that runs knows what a nap is; then `wish_ns` is when the one that is asked for ends.
@@ -128,6 +129,13 @@ class Timers:
         if when_ns <= self.now_ns:
             self.soon.append(when_ns)
         return timer
+
+    def post(self, when_ns: int, method: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Call a bound method at `when_ns`; nobody can cancel it."""
+        self.sequence = sequence = self.sequence + 1
+        heappush(self.heap, (when_ns, sequence, method, args))
+        if when_ns <= self.now_ns:
+            self.soon.append(when_ns)
 
     def jump(self, ns: int) -> None:
         """Move the clock by `ns`, past what is due meanwhile: it fires late, as after trio's own `MockClock.jump`."""
@@ -160,6 +168,8 @@ class Timers:
                     continue
                 target.nap = 0
                 target._runner.reschedule(target, None)
+            elif kind is MethodType:
+                target(*entry[3])
             elif kind is CancelScope:
                 # Either the scope has told that this entry is stale, or it does so while it cancels itself.
                 self.stale -= 1
@@ -212,9 +222,11 @@ class Timers:
         return False
 
 
-def _means_something(entry: tuple[int, int, Any, float]) -> bool:
+def _means_something(entry: tuple[int, int, Any, Any]) -> bool:
     target = entry[2]
     kind = type(target)
+    if kind is MethodType:
+        return True
     if kind is SimTask:
         return bool(target.nap == entry[1])
     return target._registered_deadline == entry[3] if kind is CancelScope else target.live is not None

@@ -236,7 +236,7 @@ class Ether:
         timers = self._timers
         for _ in range(copies):
             when_ns = timers.now_ns + self.latency_ns(source, target, size)
-            timers.call_at(when_ns, self._arrive, (source, target, then, args))
+            timers.post(when_ns, self._arrive, (source, target, then, args))
 
     def _arrive(self, source: str, target: str, then: Callable[..., object], args: tuple[Any, ...]) -> None:
         """A message is at the end of its link."""
