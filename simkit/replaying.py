@@ -69,7 +69,8 @@ class Replayed:
             case "reproduced":
                 return f"{words}, {shown}, with the same digest {self.digest}"
             case "diverged":
-                return f"{words} {self.divergence}; followed as far as it fits: {shown}"
+                where = self.divergence or "where the case keeps no event: its digest is another"
+                return f"{words} {where}; followed as far as it fits: {shown}"
         return words if self.answer in {"fixed", "stopped"} else f"{words}: {shown}"
 
 

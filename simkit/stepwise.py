@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 
+from simkit._options import need_whole
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.standstill import Standstill, look_at
 from simkit.strategy import Strategy, TaskView
@@ -51,6 +52,7 @@ def step_of(trace: Trace, event: int) -> int:
 
     Raises SimkitError when the trace has no such event.
     """
+    need_whole("replay: event", event)
     if not 0 <= event < len(trace):
         count = len(trace)
         raise SimkitError(

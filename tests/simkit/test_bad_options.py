@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -239,6 +240,33 @@ SEARCHES: list[tuple[Callable[[], object], str]] = [
 ]
 
 
+def case_of(program: Callable[[World], Any]) -> simkit.Case:
+    outcome = run(program, tape=Tape.from_seed(0))
+    return simkit.Case(
+        world="simulated",
+        target={},
+        scenario={},
+        seed=0,
+        options={},
+        departures={},
+        schedule=outcome.schedule,
+        expect=None,
+        digest=outcome.digest,
+    )
+
+
+def test_a_digest_that_was_edited_is_told() -> None:
+    """The run agrees with all that the case keeps but for its digest: then that is what differs."""
+
+    async def fail(_world: World) -> None:
+        raise LookupError
+
+    case = attrs.evolve(case_of(fail), digest="0" * 32, expect={"anomaly": "LookupError"})
+    told = str(simkit.replay(case, fail))
+    assert "None" not in told
+    assert "diverged where the case keeps no event: its digest is another" in told
+
+
 def in_a_world(act: Callable[[World], Any]) -> Any:
     async def main(world: World) -> Any:
         answer = act(world)
@@ -253,6 +281,7 @@ ARGUMENTS: list[tuple[Callable[[], Any], str]] = [
     (lambda: run(_nothing, tape=Tape.from_seed(0), kernel="slow"), "run: kernel cannot be 'slow'"),  # type: ignore[arg-type]
     (lambda: run(_nothing, tape=Tape.from_seed(0), limits=None), "run: limits cannot be None"),  # type: ignore[arg-type]
     (lambda: simkit.replay("case.json", _nothing), "replay: case cannot be 'case.json'"),  # type: ignore[arg-type]
+    (lambda: simkit.replay_until(case_of(_nothing), _nothing, 1.5), "replay: event cannot be 1.5"),  # type: ignore[arg-type]
     (lambda: simkit.replay_until(3, _nothing, 1), "replay: case cannot be 3"),  # type: ignore[arg-type]
     (lambda: in_a_world(lambda world: world.host("a").power_loss("some")), "Host.power_loss: mode cannot be 'some'"),  # type: ignore[arg-type]
     (lambda: in_a_world(lambda _: aio.run(3)), "aio.run: main cannot be 3"),  # type: ignore[arg-type]
