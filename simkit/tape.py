@@ -90,6 +90,36 @@ class _Site:
         self.numbers: tuple[int, ...] = ()
 
 
+class _Chooser:
+    """Chooses at one site of a stream whose tape only draws; one object, as a closure is many."""
+
+    __slots__ = ("_bounds", "_first", "_key", "_n", "_site", "_stream", "_tape")
+
+    def __init__(self, stream: Stream, tape: Tape, site_key: str, site: _Site, bounds: tuple[int, ...]) -> None:
+        self._stream = stream
+        self._tape = tape
+        self._key = site_key
+        self._site = site
+        self._n = 1 + len(bounds)
+        self._bounds = bounds
+        self._first = bounds[0]
+
+    def choose(self) -> int:
+        """As `Stream.choose`."""
+        site = self._site
+        occurrence = site.asked
+        site.asked = occurrence + 1
+        site.choices = self._n
+        if occurrence // _BLOCK != site.block:
+            self._stream.draw_block(self._key, site, occurrence // _BLOCK)
+        drawn = site.numbers[occurrence % _BLOCK]
+        if drawn < self._first:
+            return 0
+        value = bisect_right(self._bounds, drawn)
+        self._tape.record((self._stream.label, self._key, occurrence), value)
+        return value
+
+
 class Stream:
     """The choices of one component, apart from all others."""
 
@@ -121,7 +151,7 @@ class Stream:
             if given or tape.replays:
                 return given
         if occurrence // _BLOCK != site.block:
-            self._draw_block(site_key, site, occurrence // _BLOCK)
+            self.draw_block(site_key, site, occurrence // _BLOCK)
         drawn = site.numbers[occurrence % _BLOCK]
         value = drawn % n if weights is None else bisect_right(_bounds(weights), drawn)
         if value:
@@ -130,26 +160,13 @@ class Stream:
 
     def chooser(self, site_key: str, weights: tuple[int, ...]) -> Callable[[], int]:
         """Return what chooses as `choose(site_key, len(weights), weights)` does, for who asks very often."""
-        n, bounds, label, record = len(weights), _bounds(weights), self.label, self._tape.record
+        n = len(weights)
         if n == 1 or self._tape.guided:
             return functools.partial(self.choose, site_key, n, weights)
-        site = self._sites.setdefault(site_key, _Site())
-        first = bounds[0]
-
-        def choose() -> int:
-            occurrence = site.asked
-            site.asked = occurrence + 1
-            site.choices = n
-            if occurrence // _BLOCK != site.block:
-                self._draw_block(site_key, site, occurrence // _BLOCK)
-            drawn = site.numbers[occurrence % _BLOCK]
-            if drawn < first:
-                return 0
-            value = bisect_right(bounds, drawn)
-            record((label, site_key, occurrence), value)
-            return value
-
-        return choose
+        site = self._sites.get(site_key)
+        if site is None:
+            site = self._sites[site_key] = _Site()
+        return _Chooser(self, self._tape, site_key, site, _bounds(weights)).choose
 
     def chance(self, site_key: str, num: int, den: int) -> bool:
         """Return True `num` times in `den`; recorded when True. What never happens may be struck on an open tape."""
@@ -214,7 +231,7 @@ class Stream:
         digest.update(use + _framed(site_key) + b"%d" % occurrence)
         return int.from_bytes(digest.digest(), "big")
 
-    def _draw_block(self, site_key: str, site: _Site, block: int) -> None:
+    def draw_block(self, site_key: str, site: _Site, block: int) -> None:
         """Draw the numbers of the occurrences of `site` that `block` holds."""
         digest = self._base(8 * _BLOCK).copy()
         digest.update(b"choice" + _framed(site_key) + b"%d" % block)
