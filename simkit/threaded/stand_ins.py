@@ -117,11 +117,13 @@ def install(world: World) -> None:
 
 
 def _forget_threads() -> None:
-    """Nothing of the run's threads is waited for when the interpreter ends."""
-    kept: Any = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", {})
-    for thread in list(kept):
-        if isinstance(thread._started._cond._lock, locks.Lock):
-            del kept[thread]
+    """Nothing of the run's threads is waited for when the interpreter ends, nor listed: a process may die as it starts one."""
+    pools: Any = getattr(sys.modules.get("concurrent.futures.thread"), "_threads_queues", {})
+    begun: Any = threading._limbo
+    for kept in (pools, begun):
+        for thread in list(kept):
+            if isinstance(thread._started._cond._lock, locks.Lock):
+                del kept[thread]
     for lock in list(getattr(threading, "_shutdown_locks", ())):
         if isinstance(lock, locks.Lock):
             threading._shutdown_locks.discard(lock)

@@ -349,6 +349,30 @@ def test_a_module_that_is_imported_by_the_first_run_of_all_makes_no_difference()
         del sys.modules["late_module"]
 
 
+def test_a_thread_that_its_process_did_not_live_to_see_is_forgotten() -> None:
+    """Killed as it starts one: no later run, nor the real world, has that thread in its list."""
+    before = threading.enumerate()
+
+    def program() -> list[str]:
+        names = [thread.name for thread in threading.enumerate()]
+        for _ in range(5):
+            threading.Thread(target=time.sleep, args=(1,)).start()
+        return names
+
+    async def main(world: World) -> Any:
+        for number in range(40):
+            dying = world.host("desk").start(threaded.run, program)
+            await world.sleep_ns(number * 50_000)
+            dying.kill()
+
+    simulate(main).unwrap()
+    assert threading.enumerate() == before
+    names = in_process(program).unwrap()
+    assert in_process(program).unwrap() == names
+    assert "MainThread" in names
+    assert not [name for name in names if "sleep" in name]
+
+
 def test_outside_a_simulation_everything_is_real() -> None:
     """Locks made before, during and after a simulation are ordinary ones for real threads."""
     kept: list[Any] = []
