@@ -7,13 +7,19 @@ between asyncio tasks as between any others. With `order="fifo"` all callbacks s
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
 if TYPE_CHECKING:
     from simkit.aio.loop import SimulatedLoop
+    from simkit.process import Process
+    from simkit.trace import Trace
+
+#: Modules whose callbacks are no business of the program.
+_INSIDE = ("asyncio", "_asyncio", "simkit.")
 
 
 class Lane:
@@ -64,3 +70,14 @@ class Lane:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def tell(handle: asyncio.Handle, trace: Trace, owner: Process | None) -> None:
+    """Record a callback; beside the trace those of the program are told: most are asyncio's own, or ours."""
+    callback: Any = handle._callback
+    while isinstance(callback, functools.partial):
+        callback = callback.func
+    name = str(getattr(callback, "__qualname__", type(callback).__name__))
+    trace.record("callback", name)
+    if trace.asides is not None and not str(getattr(callback, "__module__", None)).startswith(_INSIDE):
+        trace.aside("calls", name, None if owner is None else owner.label)

@@ -22,7 +22,7 @@ import trio
 from simkit._kernel.owner import INNER, Inner
 from simkit._kernel.timers import Timer
 from simkit.aio.futures import SimulatedFuture, SimulatedTask
-from simkit.aio.lanes import Lane
+from simkit.aio.lanes import Lane, tell
 from simkit.aio.network import Networking
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.process import current_process
@@ -162,7 +162,7 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         elif self._fifo is not None:
             self._fifo.push(handle)
         else:
-            self.world.trace.record("callback", _name(handle))
+            tell(handle, self.world.trace, self.owner)
             self._firing = True
             try:
                 self.run_handle(handle)
@@ -397,10 +397,3 @@ def _all_tasks(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.Task[Any]]:
 def _task_name(task: asyncio.Task[Any]) -> str:
     coro: Any = task.get_coro()
     return f"{task.get_name()} {getattr(coro, '__qualname__', type(coro).__name__)}"
-
-
-def _name(handle: asyncio.Handle) -> str:
-    callback: Any = handle._callback
-    while isinstance(callback, functools.partial):
-        callback = callback.func
-    return str(getattr(callback, "__qualname__", type(callback).__name__))

@@ -56,7 +56,7 @@ def _notes(table: Table) -> Iterator[str]:
     if table.left_out:
         yield f"{table.left_out} rows are left out, where the table says so: it has at most so many as can be read."
     if table.routine:
-        yield f"{table.routine} routine rows are not shown: ends of streams, usual latencies."
+        yield f"{table.routine} routine rows are not shown: ends of streams, usual latencies, callbacks."
 
 
 def _table_row(table: Table, at: int, width: int) -> str:

@@ -24,6 +24,7 @@ Kind = Literal[
     "point",  # a named point of the program
     "note",  # what somebody who drives the run has to say, such as a rule of a machine
     "steps",  # of one task
+    "callback",  # of an event loop, between two steps
     "failure",  # of the run
     "gap",  # rows that were left out
 ]
@@ -102,7 +103,7 @@ class Table:
     rows: tuple[Row, ...]
     orders: tuple[tuple[str, str], ...] = ()  # tags: the first must come before the second for the run to fail
     stacks: tuple[Stack, ...] = ()
-    routine: int = 0  # rows left out that tell little: ends of streams, usual latencies
+    routine: int = 0  # rows left out that tell little: ends of streams, usual latencies, callbacks
 
     def tag_of(self, task: int, nth: int) -> str | None:
         """The letter of a deciding step."""

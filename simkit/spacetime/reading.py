@@ -17,6 +17,8 @@ ROOT = 0
 MAIN = 1
 #: What is drawn all the time: latencies, and which points are switched on.
 _USUAL = ("latency:", "switch:", "switch")
+#: How the kit's own tasks are called.
+_OURS = ("simkit.", "wind up ")
 #: (connection or socket, from, to): a direction in which messages keep their order.
 _Way = tuple[int, str, str]
 
@@ -106,11 +108,13 @@ class _Reader:
             "calm": self._calm,
             "point": self._point,
             "out-of-memory": self._out_of_memory,
+            "callback": self._callback,
             "+note": self._note,
             "+drawn": self._drawn,
             "+net": self._net_fault,
             "+says": self._hear,
             "+arrives": self._datagram_arrives,
+            "+calls": self._calls,
         }
 
     def take(self, entry: int | Told) -> None:
@@ -164,7 +168,7 @@ class _Reader:
         self._running = task
         nth = self._steps[task] = self._steps[task] + 1
         decides = (task, nth) in self._deciding
-        if task == ROOT or (self._index < self._first and not decides):
+        if not decides and (task == ROOT or self._index < self._first or self._is_kits(task)):
             return
         if self._index >= self._first > 0 and not self._begun:
             self._begun = True
@@ -178,6 +182,16 @@ class _Reader:
             return
         name = short_name(self._known.names.get(task, ""), task)
         self._add("steps", place, f"step {nth} of {name}", steps=1, nth=nth, decides=decides, minor=not decides)
+
+    def _is_kits(self, task: int) -> bool:
+        """Whether it only serves a program: what keeps an event loop alive is not what the program does."""
+        return self._known.names.get(task, "").startswith(_OURS)
+
+    def _callback(self, _kind: str, _name: str) -> None:
+        """An event loop has many of its own; those of the program are told beside the trace."""
+
+    def _calls(self, _kind: str, name: str, owner: str | None) -> None:
+        self._add("callback", place_of(owner), f"callback {name}", minor=True)
 
     # ---- processes and hosts
 

@@ -202,7 +202,9 @@ def _rank(rows: Sequence[Row], at: int) -> int:
         return 1
     if row.kind == "note" or at < _FIRST or at >= len(rows) - _LAST:
         return 2
-    return 4 if row.minor else 3
+    if row.minor:
+        return 5
+    return 4 if row.kind == "steps" else 3
 
 
 def _nearness(rows: Sequence[Row]) -> list[int]:

@@ -1,6 +1,7 @@
 """A table as text of at most 100 columns: time, one narrow column each with its line of life, and the words.
 
-`│` lives, `┊` is paused; `●` acts, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `◆` is a rule; `>` marks what decides.
+`│` lives, `┊` is paused; `●` acts, `·` calls back, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `◆` is a rule; `>`
+marks what decides.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _MARKS = {
     "point": "◇",
     "note": "◆",
     "steps": "●",
+    "callback": "·",
     "failure": "X",
 }
 
@@ -38,7 +40,7 @@ def as_text(table: Table, *, width: int = WIDTH, with_orders: bool = True) -> st
     room = width - 2 - time_width - 2
     widest = max((len(one.name) for one in table.lanes), default=0) + 2
     lane = max(_LANE_MIN, min(_LANE_MAX, widest, (room - _WORDS_MIN) // max(1, len(table.lanes))))
-    heading = "".join(_cut(one.name, lane - 1).ljust(lane) for one in table.lanes)
+    heading = "".join(head.ljust(lane) for head in _heads([one.name for one in table.lanes], lane - 1))
     lines = [f"  {'time':>{time_width}}  {heading}"]
     before = ""
     for row, time in zip(table.rows, times, strict=True):
@@ -50,7 +52,7 @@ def as_text(table: Table, *, width: int = WIDTH, with_orders: bool = True) -> st
     if table.orders and with_orders:
         lines.append(f"  it fails only while {orders(table)}")
     if table.routine:
-        lines.append(f"  ({table.routine} routine rows are not shown: ends of streams, usual latencies)")
+        lines.append(f"  ({table.routine} routine rows are not shown: ends of streams, usual latencies, callbacks)")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -102,6 +104,13 @@ def words(row: Row) -> str:
     if row.kind == "receive":
         return f"arrives: {row.text} [{row.message}]"
     return f"{row.text} [{row.message}]" + ("" if row.arrives else ", which never arrives")
+
+
+def _heads(names: Sequence[str], width: int) -> list[str]:
+    """Names that fit: what they end with mostly tells them apart, else what they begin with."""
+    ways = [[name if len(name) <= width else "…" + name[1 - width :] for name in names]]
+    ways.append([_cut(name, width) for name in names])
+    return max(ways, key=lambda heads: len(set(heads)))
 
 
 def _cut(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html.parser
 import re
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import trio
 
 import simkit
+from simkit import aio
 from simkit.shrinking import LooseSchedule, Retrial, shrink
 from simkit.spacetime import Table, Watch, as_html, as_text, table
 from simkit.spacetime.model import told_time
@@ -367,3 +369,80 @@ def test_the_page_escapes_what_programs_say() -> None:
 def test_times_are_told_in_a_unit_that_fits(ns: int, told: str) -> None:
     """Three digits after the point, and none where they say nothing."""
     assert told_time(ns) == told
+
+
+def at_last() -> None:
+    """A callback of the program."""
+
+
+async def pong(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.readline():
+        writer.write(data)
+    writer.close()
+
+
+async def serve_asyncio() -> None:
+    server = await asyncio.start_server(pong, "0.0.0.0", 80)
+    await server.serve_forever()
+
+
+async def ask_asyncio() -> None:
+    reader, writer = await asyncio.open_connection("eu-server", 80)
+    for _ in range(3):
+        writer.write(b"ping\n")
+        await reader.readline()
+        await asyncio.sleep(1)
+    writer.close()
+    await writer.wait_closed()
+    asyncio.get_running_loop().call_later(1, at_last)
+    await asyncio.gather(*(asyncio.wait_for(asyncio.sleep(2), 5) for _ in range(4)))
+
+
+async def asyncio_hosts(world: simkit.World) -> None:
+    world.host("eu-server").start(aio.run, serve_asyncio)
+    await world.host("eu-client").start(aio.run, ask_asyncio).wait()
+
+
+def test_of_an_event_loop_only_the_programs_callbacks_are_told() -> None:
+    """They are routine, in the column of their process; no row of a run without faults is marked as one."""
+    drawn = seen(asyncio_hosts)
+    called = [row for row in drawn.rows if row.kind == "callback"]
+    assert [(row.text, drawn.lanes[row.lane].name, row.minor) for row in called] == [
+        ("callback at_last", "eu-client", True)
+    ]
+    assert not any(row.kind == "fault" for row in drawn.rows)
+    assert "  ·" in as_text(drawn)
+
+
+def test_messages_are_shown_before_callbacks() -> None:
+    """Where there is room for the messages of a program and its first and last rows, callbacks take it from none of them."""
+    drawn = seen(asyncio_hosts, rows_max=11)
+    assert sum(row.message is not None for row in drawn.rows) == sum(
+        row.message is not None for row in seen(asyncio_hosts).rows
+    )
+
+
+def test_what_only_serves_a_program_takes_no_column() -> None:
+    """The tasks of an asyncio program have columns; those that keep its loop alive have not."""
+
+    async def main(_world: simkit.World) -> None:
+        await aio.run(two_tasks)
+
+    async def two_tasks() -> None:
+        await asyncio.gather(asyncio.sleep(1), asyncio.sleep(2))
+
+    names = [lane.name for lane in seen(main).lanes]
+    assert not [name for name in names if "_home" in name or "wind up" in name]
+    assert sum("sleep" in name for name in names) == 2
+
+
+def test_names_of_columns_are_shortened_where_they_do_not_differ() -> None:
+    """What two names begin with in common is cut from both; names that end alike keep what they begin with."""
+
+    def heads(*names: str) -> list[str]:
+        lanes = tuple(simkit.spacetime.Lane(name, name) for name in names)
+        return as_text(Table(lanes, ())).splitlines()[0].split()[1:]
+
+    assert heads("storage-server-number-1", "storage-server-number-2") == ["…-server-number-1", "…-server-number-2"]
+    east, west = heads("eastern-storage-server", "western-storage-server")
+    assert (east[:7], west[:7]) == ("eastern", "western")
