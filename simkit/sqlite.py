@@ -31,6 +31,7 @@ from simkit._kernel import threads
 from simkit._kernel.owner import OWNER
 from simkit._sqlite.file import DatabaseFile, raise_from
 from simkit._storage.inode import Inode
+from simkit.clock import EPOCH_NS
 from simkit.disk import Disk, ProcessDead, normal, parent_of
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.process import Process, current_process
@@ -68,6 +69,28 @@ class _Session:
         self.accounting = Accounting()
         self.connections: dict[Process, list[weakref.ref[apsw.Connection]]] = {}
         self.deferred: list[apsw.Connection] = []
+        #: Whether SQLite's generator, which is the process's, has asked the tape.
+        self.drew = False
+
+    def begin(self) -> Callable[[], None]:
+        """Take SQLite over; returns what gives it back."""
+        self._default, self._unraisable = apsw.vfs_names()[0], sys.unraisablehook
+        self._outer, _VFS.session = _VFS.session, self
+        self.world.kernel.endings.append(self.end)  # before the frames that hold connections are freed
+        apsw.connection_hooks.append(self.adopt)
+        apsw.set_default_vfs(VFS_NAME)
+        apsw.randomness(0)  # forget what it knows, ask the tape anew
+        sys.unraisablehook = functools.partial(_told_unless_dead, self._unraisable)
+        return self._give_back
+
+    def _give_back(self) -> None:
+        sys.unraisablehook = self._unraisable
+        self.end()
+        apsw.connection_hooks.remove(self.adopt)
+        apsw.set_default_vfs(self._default)
+        _VFS.session = self._outer
+        if self.drew:
+            apsw.randomness(0)
 
     def adopt(self, connection: apsw.Connection) -> None:
         """Remember a new connection, to close it when its process dies."""
@@ -167,6 +190,7 @@ class _Vfs(apsw.VFS):
         return normal(name)
 
     def xRandomness(self, numbytes: int) -> bytes:  # noqa: N802
+        self._running().drew = True
         return self._running().world.tape.stream("sqlite").randbytes("seed", numbytes)
 
     def xSleep(self, microseconds: int) -> int:  # noqa: N802
@@ -234,27 +258,7 @@ _VFS = _Vfs()
 
 def begin(world: World) -> Callable[[], None]:
     """Make the simulated disks SQLite's default file system, with the world's time and randomness; returns what ends it."""
-    from simkit.world import EPOCH_NS
-
-    before, hook = apsw.vfs_names()[0], sys.unraisablehook
-    session = _Session(world, EPOCH_NS)
-    outer, _VFS.session = _VFS.session, session
-    world.kernel.endings.append(session.end)  # before the frames that hold connections are freed
-    adopt = session.adopt
-    apsw.connection_hooks.append(adopt)
-    apsw.set_default_vfs(VFS_NAME)
-    apsw.randomness(0)  # SQLite's generator is process-wide: forget what it knows, ask the tape anew
-    sys.unraisablehook = functools.partial(_told_unless_dead, hook)
-
-    def end() -> None:
-        sys.unraisablehook = hook
-        session.end()
-        apsw.connection_hooks.remove(adopt)
-        apsw.set_default_vfs(before)
-        _VFS.session = outer
-        apsw.randomness(0)
-
-    return end
+    return _Session(world, EPOCH_NS).begin()
 
 
 @contextlib.contextmanager

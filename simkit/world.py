@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
+import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
@@ -30,6 +33,7 @@ from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
 from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, PointError, Points
+from simkit.points import begin as begin_points
 from simkit.process import Process
 from simkit.strategy import RandomWalk, Segment, Strategy, StrategyError, TaskView, segments
 from simkit.tape import Site, Tape
@@ -344,7 +348,7 @@ def run(
     )
     with Turn(), watch as watched, _Surroundings(world, guard=guard) as refusals:
         try:
-            value = core.run(drive, _outside, (main, world))
+            value = core.run(drive, *_outside(main, world))
             if world.has_network:
                 world.network.check_mentions()
             getattr(strategy, "finish", _nothing)(core.steps)
@@ -360,16 +364,20 @@ def run(
     trace.flush()
     if error is not None:
         value, bound = None, None
-    ended: Outcome[T] = _outcome(world, kernel, watched.stack, value=value, error=error, bound=bound)
+    ended: Outcome[T] = _outcome(world, kernel, watched.stack, value, error, bound)
     for watcher in watchers:
         watcher.ends(world, ended)
     return ended
 
 
-def _outcome(world: World, kernel: KernelName, stack: str, **ending: Any) -> Outcome[Any]:
+def _outcome(
+    world: World, kernel: KernelName, stack: str, value: Any, error: BaseException | None, bound: Bound | None
+) -> Outcome[Any]:
     """What became of a world that has come to this end: a value, an error, or a bound that was met."""
     return Outcome(
-        **ending,
+        value=value,
+        error=error,
+        bound=bound,
         steps=world.kernel.steps,
         now_ns=world.now_ns,
         boundaries={name: host.boundaries for name, host in world.hosts.items()} if world.hosts else {},
@@ -418,14 +426,12 @@ class _Surroundings:
         self._undo: list[Callable[[], object]] = []
 
     def __enter__(self) -> list[Any]:
-        from simkit import points, sqlite
-
         world, undo = self._world, self._undo
         self._collects = gc.isenabled()
         gc.disable()  # what it would run, and when, is not the program's
         try:
-            undo.append(sqlite.begin(world))
-            undo.append(points.begin(world))
+            undo.append(_sqlite().begin(world))
+            undo.append(begin_points(world))
             if self._guard is not None:
                 self._guard.begin()
                 undo.append(self._guard.end)
@@ -457,6 +463,12 @@ class _Surroundings:
                     gc.enable()
 
 
+@functools.cache
+def _sqlite() -> ModuleType:
+    """At the first run: importing takes longer than all else of simkit."""
+    return importlib.import_module("simkit.sqlite")
+
+
 def _switch_ns(tape: Tape) -> int:
     """How long it takes until a thread goes on."""
     return _SWITCH_NS[tape.stream("threads").choose("switch", 4, _SWITCHES)]
@@ -467,7 +479,20 @@ def _away_ns(tape: Tape) -> int:
     return _AWAY_NS[tape.stream("threads").choose("loses turn", 5, _AWAYS)]
 
 
-async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:
+def _outside(main: Callable[[World], Awaitable[T]], world: World) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """What the main task runs: `main` itself when it is but a function of one argument, as most often."""
+    code = main.__code__ if type(main) is FunctionType else None
+    if (
+        code is not None
+        and code.co_flags & inspect.CO_COROUTINE
+        and code.co_argcount == 1
+        and not code.co_kwonlyargcount
+    ):
+        return main, (world,)
+    return _awaited, (main, world)
+
+
+async def _awaited(main: Callable[[World], Awaitable[T]], world: World) -> T:
     """The main task, whatever kind of awaitable `main` gives."""
     return await main(world)
 

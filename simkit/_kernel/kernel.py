@@ -197,7 +197,7 @@ class Kernel:
 
     def settle(self, settled: int) -> None:
         """Put the runnable tasks behind the first `settled` in canonical order; take out the dead and the paused."""
-        runq = cast("list[Task]", self.runner.runq)
+        runq: list[Task] = self.runner.runq  # type: ignore[assignment]  # a list here
         if len(runq) - settled > 1:
             runq[settled:] = sorted(runq[settled:], key=counter_of)
         if not self.unsettled:

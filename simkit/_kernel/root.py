@@ -6,18 +6,18 @@ error of a system task, goes trio's own way, and so does all of it for versions 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from trio._core._run import CancelScope, CancelStatus, Nursery
 
 from simkit._kernel import fingerprint
-from simkit._kernel.tasks import SimTask
 
-_new_status = cast("Any", CancelStatus.__new__)
-_new_nursery = cast("Any", Nursery.__new__)
+_new_status: Any = CancelStatus.__new__
+_new_nursery: Any = Nursery.__new__
+_no_status: Any = None
 
 
-def opened(task: SimTask, *, strict_exception_groups: bool) -> Nursery:
+def opened(task: Any, strict_exception_groups: bool) -> Nursery:
     """The nursery of `task`, which is running and has none yet."""
     scope = CancelScope()
     if not fingerprint.is_known():
@@ -59,7 +59,7 @@ def close(nursery: Nursery, failed: BaseException | None) -> None:
     ):
         status._tasks.clear()
         scope._cancel_status = None
-        task._cancel_status = cast("CancelStatus", None)
+        task._cancel_status = _no_status
         return
     left = scope._close(failed)
     if left is not None:

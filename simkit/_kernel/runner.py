@@ -22,7 +22,7 @@ from trio._core._entry_queue import EntryQueue
 from trio._core._instrumentation import Instruments
 from trio._core._ki import KIManager
 from trio._core._parking_lot import GLOBAL_PARKING_LOT_BREAKER
-from trio._core._run import _NO_SEND, CancelReason, CancelStatus, Nursery, Runner, Task
+from trio._core._run import _NO_SEND, CancelReason, Nursery, Runner, Task
 from trio.abc import Clock
 
 from simkit._kernel import root, tasks
@@ -70,7 +70,7 @@ class SimRunner(Runner):
     def reschedule(self, task: Task, next_send: Outcome[Any] | None = _NO_SEND) -> None:
         """Make `task` runnable; its place among the newly runnable is settled later."""
         assert task._next_send_fn is None
-        task._next_send_fn = cast("SimTask", task).send
+        task._next_send_fn = task.send  # type: ignore[attr-defined]  # it is one of ours
         task._next_send = DONE if next_send is _NO_SEND else next_send
         task._abort_func = None
         task.custom_sleep_data = None
@@ -123,8 +123,8 @@ class SimRunner(Runner):
         if owner is not None and owner in kernel.owned:
             kernel.owned[owner].discard(task)
         status, nursery = task._cancel_status, task._parent_nursery
-        is_bare = cast("CancelStatus | None", status) is None
-        if nursery is None and is_bare and type(outcome) is Value and len(self.tasks) == 1:  # the root, and all is well
+        if nursery is None and status is _NO_STATUS and type(outcome) is Value and len(self.tasks) == 1:
+            # The root task, and all is well.
             self.tasks.remove(task)
             return
         if (
@@ -138,7 +138,7 @@ class SimRunner(Runner):
             Runner.task_exited(self, task, outcome)
         else:  # it returned, and left nothing behind
             status._tasks.remove(task)
-            task._cancel_status = cast("CancelStatus", None)
+            task._cancel_status = _NO_STATUS
             self.tasks.remove(task)
             if task is self.main_task:
                 self.main_task_outcome = outcome
@@ -153,8 +153,7 @@ class SimRunner(Runner):
 
     async def init(self, async_fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """The root task: one nursery for the main task, processes and system tasks, then what is left to close."""
-        strict = self.strict_exception_groups
-        nursery = self.system_nursery = root.opened(cast("SimTask", self.init_task), strict_exception_groups=strict)
+        nursery = self.system_nursery = root.opened(self.init_task, self.strict_exception_groups)
         try:
             self.main_task = self.spawn_impl(async_fn, args, nursery, "main")
         except BaseException as error:  # noqa: BLE001  # what is no async function is the caller's error, as it is
@@ -166,7 +165,7 @@ class SimRunner(Runner):
             if len(self.tasks) == 1:
                 break
             await trio.lowlevel.cancel_shielded_checkpoint()
-        generators = cast("SimAsyncGenerators", self.asyncgens)
+        generators: Any = self.asyncgens
         if generators.are_left:
             await generators.close_remaining()
 
@@ -174,8 +173,9 @@ class SimRunner(Runner):
         """The run is over: drop what would keep all of it alive until a collection, which costs more than this."""
         self.main_task = self.init_task = self.system_nursery = self.threads = None
         self._locals.clear()
-        for one in (self, self.entry_queue, self.asyncgens):
-            del cast("Any", one).kernel
+        queue: Any = self.entry_queue
+        generators: Any = self.asyncgens
+        del self.kernel, queue.kernel, generators.kernel
 
     def serve_sockets(self, factory: trio.abc.SocketFactory, resolver: trio.abc.HostnameResolver) -> None:
         """Let these make the sockets of this run, and resolve its names."""
@@ -355,13 +355,14 @@ async def _close(agen: AnyGenerator) -> None:
 
 _NO_IO = cast("Any", NoIO())
 _NO_INTERRUPTS = KIManager()
+_NO_STATUS: Any = None
 _instruments = Instruments(())
 
 
 def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
     """A runner for one simulation."""
     global _instruments  # noqa: PLW0603  # one that is empty serves every run
-    if _instruments:
+    if len(_instruments) > 1 or _instruments["_all"]:
         _instruments = Instruments(())
     runner = SimRunner(
         clock=clock,
@@ -371,9 +372,9 @@ def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
         system_context=contextvars.Context(),
         strict_exception_groups=True,
         entry_queue=SoonQueue(kernel),
-        deadlines=cast("Any", timers),
-        asyncgens=cast("Any", SimAsyncGenerators(kernel)),
-        runq=cast("Any", []),
+        deadlines=timers,  # type: ignore[arg-type]  # these three are ours, and all that is asked of trio's
+        asyncgens=SimAsyncGenerators(kernel),  # type: ignore[arg-type]
+        runq=[],  # type: ignore[arg-type]
         waiting_for_idle=Idlers(),
     )
     runner.kernel = kernel

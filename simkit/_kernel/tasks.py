@@ -11,7 +11,7 @@ from contextvars import Context
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from trio._core._run import CancelStatus, Nursery, Task
+from trio._core._run import Nursery, Task
 from trio._util import coroutine_or_error
 from trio.lowlevel import Abort
 
@@ -60,6 +60,7 @@ class SimTask(_Open, Task):  # type: ignore[misc]
 
 
 _new = cast("Callable[[type[SimTask]], SimTask]", SimTask.__new__)
+_no_status: Any = None
 
 
 def make(
@@ -79,7 +80,7 @@ def make(
     task._child_nurseries = []
     task._eventual_parent_nursery = None
     task._cancel_points = task._schedule_points = task.nap = 0
-    task._cancel_status = cast("CancelStatus", None)
+    task._cancel_status = _no_status
     return task
 
 
