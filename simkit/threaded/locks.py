@@ -13,7 +13,7 @@ from typing import Any
 
 from simkit._kernel.threads import SimThread, current_thread
 
-__all__ = ["Lock", "RLock", "give_way"]
+__all__ = ["Lock", "QuietLock", "RLock", "give_way"]
 
 _NS = 1_000_000_000
 _FOREVER_S = 1e9
@@ -46,6 +46,9 @@ class _Wait:
 class Lock:
     """`threading.Lock`."""
 
+    #: Whether whoever takes it may lose its turn.
+    gives_way = True
+
     def __init__(self) -> None:
         self._owner: SimThread | None = None
         self._locked = False
@@ -61,7 +64,8 @@ class Lock:
         thread = current_thread()
         if thread is None:
             return self._real.acquire(blocking, timeout)
-        give_way(thread)
+        if self.gives_way:
+            give_way(thread)
         until_ns = None if timeout == -1 else thread.now_ns + round(min(timeout, _FOREVER_S) * _NS)
         while self._locked:
             if not blocking or (until_ns is not None and thread.now_ns >= until_ns):
@@ -119,6 +123,12 @@ class Lock:
 
     def _at_fork_reinit(self) -> None:
         """Nobody forks here."""
+
+
+class QuietLock(Lock):
+    """A lock of the standard library's own: taking it is no act of the program's."""
+
+    gives_way = False
 
 
 class RLock:

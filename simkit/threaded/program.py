@@ -15,6 +15,7 @@ import trio
 
 from simkit._kernel.owner import OWNER
 from simkit._kernel.threads import SimThread, current_thread
+from simkit.threaded import turns
 
 __all__ = ["Program", "Worker", "current_worker"]
 
@@ -84,7 +85,11 @@ class Program:
 def _live(fn: Callable[[], object], python: threading.Thread | None) -> None:
     if python is None:
         _as_main_thread()
-    fn()
+    turns.watch()
+    try:
+        fn()
+    finally:
+        sys.settrace(None)
 
 
 def _as_main_thread() -> None:

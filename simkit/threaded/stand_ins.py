@@ -69,7 +69,7 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table: dict[tuple[Any, str], Any] = {}
     for name, simulated in (
         ("Lock", locks.Lock),
-        ("_allocate_lock", locks.Lock),
+        ("_allocate_lock", locks.QuietLock),
         ("RLock", locks.RLock),
         ("_CRLock", locks.RLock),
         ("_set_sentinel", starting.sentinel),
@@ -83,6 +83,8 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table[stdlib_socket, "getaddrinfo"] = _either(sockets.getaddrinfo, stdlib_socket.getaddrinfo)
     table[stdlib_socket, "gethostbyname"] = _either(sockets.gethostbyname, stdlib_socket.gethostbyname)
     table[ThreadPoolExecutor, "_counter"] = itertools.count().__next__
+    if hasattr(threading, "_trace_hook"):
+        table[threading, "_trace_hook"] = None  # turns are lost by a trace function of ours
     table[threading, "_make_invoke_excepthook"] = functools.partial(_make_hook, threading._make_invoke_excepthook)
     table[threading.Thread, "__hash__"] = _by_number(itertools.count(1))
     number = _by_number(itertools.count(1))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from simkit.threaded.locks import Lock
+from simkit.threaded.locks import QuietLock
 from simkit.threaded.program import Worker, current_worker
 
 __all__ = ["Handle", "sentinel", "start", "start_joinable"]
@@ -30,9 +30,9 @@ def start(fn: Callable[..., object], args: tuple[Any, ...] = (), kwargs: dict[st
     return id(_begin(fn, args, kwargs))
 
 
-def sentinel() -> Lock:
+def sentinel() -> QuietLock:
     """Stand in for `_thread._set_sentinel`: a lock that is released when the calling thread has ended."""
-    lock = Lock()
+    lock = QuietLock()
     worker = _me()
 
     def release() -> None:
@@ -49,7 +49,7 @@ class Handle:
     def __init__(self) -> None:
         self.ident: int | None = None
         self._over = False
-        self._ended = Lock()
+        self._ended = QuietLock()
 
     def is_done(self) -> bool:
         """Whether the thread has ended."""

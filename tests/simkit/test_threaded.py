@@ -93,6 +93,31 @@ def test_who_takes_a_lock_may_lose_its_turn() -> None:
     assert {in_process(lost_update, seed=seed).unwrap() for seed in range(40)} == {1, 2}
 
 
+def test_a_turn_is_lost_between_two_instructions() -> None:
+    """`n += 1` is no single step: without any lock some seeds lose an update, and the same do again."""
+
+    def counter() -> int:
+        n = 0
+
+        def add() -> None:
+            nonlocal n
+            for _ in range(3):
+                n += 1
+
+        threads = [threading.Thread(target=add) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return n
+
+    found = {seed: in_process(counter, seed=seed).unwrap() for seed in range(100)}
+    assert 6 in found.values()
+    assert min(found.values()) < 6
+    lost = [seed for seed, n in found.items() if n < 6]
+    assert [in_process(counter, seed=seed).unwrap() for seed in lost] == [found[seed] for seed in lost]
+
+
 def crossed_locks() -> None:
     first, second = threading.Lock(), threading.Lock()
 
@@ -154,16 +179,18 @@ def test_a_semaphore_a_barrier_and_a_condition() -> None:
         slots, most, inside = threading.Semaphore(2), 0, 0
         barrier = threading.Barrier(4)
         order: list[int] = []
-        condition = threading.Condition()
+        condition, counting = threading.Condition(), threading.Lock()
 
         def work(number: int) -> None:
             nonlocal most, inside
             barrier.wait()
             with slots:
-                inside += 1
-                most = max(most, inside)
+                with counting:
+                    inside += 1
+                    most = max(most, inside)
                 time.sleep(1)
-                inside -= 1
+                with counting:
+                    inside -= 1
             with condition:
                 condition.wait_for(lambda: len(order) == number)
                 order.append(number)
