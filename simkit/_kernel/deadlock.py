@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
-import queue
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import outcome
 import trio
 from trio.lowlevel import Task
 
@@ -19,27 +18,35 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 _LISTED_MAX = 40
 _HERE = str(Path(__file__).parent.parent) + os.sep
-#: Between a thread of the program and the lock that it waits for.
-_THREADING = (threading.__file__, queue.__file__, concurrent.futures.__path__[0])
-_ASYNCIO = str(Path(threading.__file__).parent / "asyncio") + os.sep
-_TRIO = str(Path(trio.__file__).parent) + os.sep
+_BELOW = (_HERE, str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<frozen ")
+_LIBRARY = str(Path(threading.__file__).parent) + os.sep
+_INSTALLED = (_LIBRARY + "site-packages", _LIBRARY + "dist-packages")
+#: What starts the function of a process.
+_STARTS = _HERE + "process.py"
+#: Whose tasks and threads are there for those of the program.
+_SERVING = (_HERE + "aio" + os.sep, _HERE + "threaded" + os.sep)
+_RUN = threading.Thread.run.__code__
 
 
 class DeadlockError(SimkitError):
     """Nothing is runnable and nothing is due."""
+
+    #: Where the tasks wait, as "file:line in function", each place once, in order.
+    places: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls, tasks: Iterable[Task], held: Mapping[Owner, object], now_ns: int, threads: Iterable[str] = ()
     ) -> DeadlockError:
         """The deadlock of these tasks, and of simulated threads that were described already."""
-        lines = [_describe(task, held) for task in tasks if task.parent_nursery is not None]
+        told = [_describe(task, held) for task in tasks if task.parent_nursery is not None]
+        lines = [line for line in told if line is not None]
         lines += threads
         more = len(lines) - _LISTED_MAX
         listed = "\n".join(f"    {line}" for line in lines[:_LISTED_MAX])
         if more > 0:
             listed += f"\n    … and {more} more"
-        return cls(
+        error = cls(
             Problem(
                 "deadlock",
                 f"nothing is runnable and no timer is set; {len(lines)} tasks wait:\n{listed}",
@@ -49,25 +56,44 @@ class DeadlockError(SimkitError):
                 ExitCode.VIOLATION,
             )
         )
+        error.places = tuple(sorted({line.partition(" at ")[2] for line in lines}))
+        return error
 
 
-def _describe(task: Task, held: Mapping[Owner, object]) -> str:
+def _describe(task: Task, held: Mapping[Owner, object]) -> str | None:
+    """A task and where it waits; nothing for one that only serves an asyncio program, or a program of threads."""
+    place = _place(task)
+    if place is None:
+        return None
     owner = task.context.get(OWNER)
     whose = "" if owner is None else f" of {owner.label}"
     paused = " (paused)" if owner in held else ""
-    return f"{task.name}{whose}{paused} at {_place(task)}"
+    return f"{task.name}{whose}{paused} at {place}"
 
 
-def _place(task: Task) -> str:
-    """The innermost line of the program itself, below it is only trio and the kit."""
+def _place(task: Task) -> str | None:
+    """The innermost line of the program itself; where it has none, the function of a library that it was started with."""
     inner = task.context.get(INNER)
     steps = task.iter_await_frames() if inner is None else _inside(inner.get_coro())
-    frames = [(frame.f_code, line) for frame, line in steps]
-    own = [(code, line) for code, line in frames if not code.co_filename.startswith((_HERE, _TRIO, _ASYNCIO))]
-    if not own and not frames:
+    frames = [(frame, line) for frame, line in steps if not frame.f_code.co_filename.startswith(_STARTS)]
+    if not frames:
         return "its end"
-    code, line = (own or frames)[-1]
-    return f"{code.co_filename}:{line} in {code.co_qualname}"
+    own = [(frame.f_code, line) for frame, line in frames if not _is_below(frame.f_code.co_filename)]
+    if own:
+        code, line = own[-1]
+        return f"{code.co_filename}:{line} in {code.co_qualname}"
+    outermost = frames[0][0]
+    if outermost.f_code.co_filename.startswith(_SERVING):
+        return None
+    package = str(outermost.f_globals.get("__name__", "")).partition(".")[0]
+    return f"{package}.{outermost.f_code.co_qualname}"
+
+
+def _is_below(filename: str) -> bool:
+    """Whether it is the kit's, trio's or the standard library's."""
+    if filename.startswith(_BELOW):
+        return True
+    return filename.startswith(_LIBRARY) and not filename.startswith(_INSTALLED)
 
 
 def _inside(awaiting: Any) -> Iterator[tuple[FrameType, int]]:
@@ -80,7 +106,10 @@ def _inside(awaiting: Any) -> Iterator[tuple[FrameType, int]]:
 
 
 def place_of(frame: FrameType | None) -> str:
-    """Where a thread stands: its innermost line that is the program's; nothing when there is none."""
-    while frame is not None and frame.f_code.co_filename.startswith((_HERE, _TRIO, *_THREADING)):
+    """Where a thread stands: its innermost line that is the program's; nothing when it is none of the program's threads."""
+    started = ""
+    while frame is not None and _is_below(frame.f_code.co_filename):
+        if frame.f_code is _RUN:
+            started = "threading.Thread.run"
         frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+    return started if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from simkit.blame import Place, places_of
 from simkit.case import Case
 from simkit.errors import SimkitError
 from simkit.examples import NotJsonError, encoded
@@ -25,6 +25,8 @@ from simkit.world import Limits, Outcome
 
 _STEPS_FACTOR = 4
 _STEPS_SLACK = 1000
+#: A deadlock is called by so many places.
+_PLACES_MAX = 3
 #: A bound that was met is no failure to shrink: a smaller run would be the opposite.
 _NOT_SHRUNK = "simulation-bound"
 
@@ -135,21 +137,23 @@ def retrial_of(spec: Spec, arguments: Mapping[str, Any], seed: int, *, steps: in
 
 def anomaly_of(error: BaseException) -> str:
     """Type and function of a failure: what stays the same on another machine, and when lines move."""
-    return _told(error, lambda frame: f"{Path(frame.filename).name}:{frame.name}")
+    return _told(error, lambda place: f"{Path(place.filename).name}:{place.name}")
 
 
 def place_of(error: BaseException) -> str:
     """Type and line of a failure, for people; of a bound that was met, that."""
     if isinstance(error, SimkitError) and error.problem.code == _NOT_SHRUNK:
         return error.problem.what
-    return _told(error, lambda frame: f"{Path(frame.filename).name}:{frame.lineno}")
+    return _told(error, lambda place: f"{Path(place.filename).name}:{place.lineno}")
 
 
-def _told(error: BaseException, place: Callable[[traceback.FrameSummary], str]) -> str:
+def _told(error: BaseException, worded: Callable[[Place], str]) -> str:
     if isinstance(error, BaseExceptionGroup):
-        return " and ".join(sorted({_told(one, place) for one in error.exceptions}))
-    frames = traceback.extract_tb(error.__traceback__, limit=-1)
-    return type(error).__qualname__ + "".join(f" at {place(frame)}" for frame in frames)
+        return " and ".join(sorted({_told(one, worded) for one in error.exceptions}))
+    places = list(dict.fromkeys(worded(place) for place in places_of(error)))
+    more = [f"{len(places) - _PLACES_MAX} more places"] if len(places) > _PLACES_MAX else []
+    at = " and ".join(places[:_PLACES_MAX] + more)
+    return type(error).__qualname__ + (f" at {at}" if at else "")
 
 
 def _shrink(failed: Failed, retrial: Retrial, settings: Settings) -> Shrunk | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from simkit.blame import places_of
+from simkit.errors import SimkitError
 from simkit.shrinking.loose import LooseSchedule
 from simkit.shrinking.search import Attempt, Departures, Fingerprint, Plan
 from simkit.shrinking.witness import Witness, Witnessed
@@ -80,10 +81,11 @@ def _by_error(outcome: Outcome[Any]) -> Fingerprint | None:
 def fingerprint_of(error: BaseException) -> Fingerprint:
     """Type and place of an exception: two that were raised by the same line are the same failure, whatever they say.
 
-    Messages hold values (`assert 166 == 167`), which a simpler run changes; of a group, its distinct members count.
+    The line is the program's, see `simkit.blame`; of a deadlock they are those where tasks wait. Messages hold values
+    (`assert 166 == 167`), which a simpler run changes; of a group, its distinct members count.
     """
     if isinstance(error, BaseExceptionGroup):
         return ("group", tuple(sorted({repr(fingerprint_of(one)) for one in error.exceptions})))
-    frames = traceback.extract_tb(error.__traceback__, limit=-1)
-    place = (frames[-1].filename, frames[-1].lineno) if frames else ()
-    return (type(error).__qualname__, *place)
+    code = (error.problem.code,) if isinstance(error, SimkitError) else ()
+    places = [part for place in places_of(error) for part in (place.filename, place.lineno)]
+    return (type(error).__qualname__, *code, *places)
