@@ -285,6 +285,29 @@ def test_a_deadlock_lists_tasks_and_where_each_waits(kernel: str) -> None:
 
 
 @both_kernels
+def test_a_deadlock_names_no_lines_of_libraries(kernel: str) -> None:
+    """A task without a line of the program's is told by the function that it was started with."""
+
+    async def main(world: World) -> None:
+        world.host("db").start(trio.serve_tcp, echo, 80)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.Event().wait)
+            nursery.start_soon(trio.to_thread.run_sync, trio.from_thread.run, wait)
+
+    async def echo(_stream: trio.SocketStream) -> None:
+        """Nobody connects."""
+
+    async def wait() -> None:
+        await trio.sleep_forever()
+
+    text = str(simulate(main, kernel).error)
+    assert "db/main#101 of db/main#101 at trio.serve_tcp\n" in text
+    assert "trio.Event.wait at trio.Event.wait\n" in text
+    assert f"trio.to_thread.run_sync at {__file__}:{wait.__code__.co_firstlineno + 1} in " in text
+    assert "site-packages" not in text
+
+
+@both_kernels
 def test_foreign_awaits_and_real_io_are_told(kernel: str) -> None:
     """Awaiting something of another framework, or a real descriptor, is an error in the task, not a hang."""
 
