@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -172,7 +171,7 @@ def test_a_thread_that_finds_the_database_locked_waits_while_others_go_on() -> N
                 told.append(str(error))
                 return
             database.execute("INSERT INTO log VALUES (?)", (who,))
-            time.sleep(hold_s)
+            threaded.in_trio(trio.sleep, hold_s)
             database.execute("COMMIT")
 
         def together(*holds_s: float) -> None:
