@@ -1,8 +1,9 @@
 """Getting code out that goes on whatever is thrown into it: every line that it reaches raises, in its handlers too.
 
-Only for code that met a bound, never yields, and has swallowed what the watchdog threw before: nothing of it runs on.
-On Python 3.12 and later `sys.monitoring` raises; before, the exception sets a trace function where it is caught, which
-throws the next one. Our own modules are spared. Code that spins inside one call of C is beyond both.
+Only for code that met a bound, or was killed, and never yields: nothing of it runs on. On Python 3.12 and later
+`sys.monitoring` raises, in the thread itself, which asks first whether that code still runs: so nobody else is hit,
+whenever the watchdog looked. Before, an exception is thrown from outside, which sets a trace function where it is caught,
+which asks and throws the next one. Our own modules are spared. Code that spins inside one call of C is beyond both.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ import contextlib
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import outcome
+import trio
+
 from simkit._kernel.timers import BoundMetError
 
-__all__ = ["EndedError", "expel", "is_kernel", "pardon", "throw"]
+__all__ = ["EndedError", "expel", "is_kernel", "is_ours", "pardon", "raises_exactly", "relent", "throw"]
 
 _HERE = str(Path(__file__).parent) + os.sep
+#: No program's: what our own modules call, too.
+_LIBRARIES = (str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<attrs generated")
 #: Spared: our own modules, and what stands between their `with` blocks and them.
 _OURS = (str(Path(__file__).parent.parent) + os.sep, contextlib.__file__)
 _set_async = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -28,6 +35,9 @@ _set_async = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _thread_ident = 0
 _tool = -1
 _tracer: Any = None
+#: The outermost frame of the code that is to be expelled; and says, in the thread, whether that is still its turn.
+_root: FrameType | None = None
+_is_meant: Callable[[], bool] = bool
 
 
 class EndedError(BoundMetError):
@@ -44,7 +54,8 @@ def is_kernel(code: CodeType) -> bool:
     return code.co_filename.startswith(_HERE)
 
 
-def _is_ours(code: CodeType) -> bool:
+def is_ours(code: CodeType) -> bool:
+    """Whether this is code of simkit."""
     return code.co_filename.startswith(_OURS)
 
 
@@ -53,11 +64,20 @@ def throw(thread: int) -> None:
     _set_async(ctypes.c_ulong(thread), ctypes.py_object(EndedError))
 
 
-def expel(thread: int) -> None:
-    """From now on every line of a program in `thread` raises."""
-    global _thread_ident, _tool  # noqa: PLW0603  # there is one simulation at a time
+def raises_exactly() -> bool:
+    """Whether `expel` raises by itself: nothing need be thrown."""
+    return _tool >= 0
+
+
+def expel(thread: int, is_meant: Callable[[], bool]) -> None:
+    """From now on every line of the program in `thread` raises, while `is_meant` says so there; what calls it is spared."""
+    global _thread_ident, _tool, _is_meant, _root  # noqa: PLW0603  # there is one simulation at a time
     if _thread_ident:
         return
+    _root = _root_of(sys._current_frames().get(thread))
+    if _root is None:
+        return
+    _is_meant = is_meant
     if sys.version_info >= (3, 12):
         monitoring = sys.monitoring
         free = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
@@ -69,27 +89,50 @@ def expel(thread: int) -> None:
     _thread_ident = thread
 
 
-def pardon(thread: int) -> None:  # noqa: ARG001  # whose it is shows at the call
-    """Take back whatever is on its way to `thread`, which is the one that calls."""
-    global _thread_ident, _tool, _tracer  # noqa: PLW0603  # as above
-    # Not by `_set_async(thread, None)`: before 3.13 that leaves the eval breaker set for good, on which every traced call
-    # spins for ever. What was thrown is let out here instead.
-    with contextlib.suppress(EndedError):
-        _pass()
-    if not _thread_ident:
-        return
-    _thread_ident = 0
+def _root_of(frame: FrameType | None) -> FrameType | None:
+    """The outermost frame of the program, of those that the kernel has called last."""
+    root = None
+    while frame is not None and not is_kernel(frame.f_code):
+        if not frame.f_code.co_filename.startswith((*_OURS, *_LIBRARIES)):
+            root = frame
+        frame = frame.f_back
+    return root
+
+
+def _is_due(frame: FrameType | None) -> bool:
+    """Whether the program itself has come to this line, and nothing of ours that it has called."""
+    while frame is not None and not is_ours(frame.f_code):
+        if frame is _root:
+            return _is_meant()
+        frame = frame.f_back
+    return False
+
+
+def relent() -> None:
+    """What was to be expelled is out: no line raises any more. Called in any thread."""
+    global _thread_ident, _tool, _is_meant, _root  # noqa: PLW0603  # as above
+    _thread_ident, _is_meant, _root = 0, bool, None
     if _tool >= 0:
         sys.monitoring.set_events(_tool, 0)  # type: ignore[attr-defined,unused-ignore]
         sys.monitoring.free_tool_id(_tool)  # type: ignore[attr-defined,unused-ignore]
         _tool = -1
-    else:
+
+
+def pardon(thread: int) -> None:  # noqa: ARG001  # whose it is shows at the call
+    """Take back whatever is on its way to `thread`, which is the one that calls."""
+    global _tracer  # noqa: PLW0603  # as above
+    # Not by `_set_async(thread, None)`: before 3.13 that leaves the eval breaker set for good, on which every traced call
+    # spins for ever. What was thrown is let out here instead.
+    with contextlib.suppress(EndedError):
+        _pass()
+    relent()
+    if sys.gettrace() is _on_event:
         sys.settrace(_tracer)
-        _tracer = None
+    _tracer = None
 
 
 def _on_line(code: CodeType, _line: int) -> None:
-    if _thread.get_ident() == _thread_ident and not _is_ours(code):
+    if _thread.get_ident() == _thread_ident and not is_ours(code) and _is_due(sys._getframe(1)):
         raise EndedError
 
 
@@ -106,9 +149,12 @@ def _trace(frame: FrameType) -> None:
 
 
 def _on_event(frame: FrameType, event: str, _arg: object) -> Any:
-    if _is_ours(frame.f_code):
+    if is_ours(frame.f_code):
         return None
-    if event == "line":
+    if not _is_meant():
+        sys.settrace(_tracer)
+        return None
+    if event == "line" and _is_due(frame):
         throw(_thread.get_ident())
         _pass()  # it is raised here, made only where it is caught, and so on
     return _on_event

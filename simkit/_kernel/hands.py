@@ -11,6 +11,7 @@ import _thread
 import ctypes
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -18,10 +19,12 @@ from trio import _threads
 
 from simkit._guard import state
 
-__all__ = ["Hand", "borrow"]
+__all__ = ["Hand", "borrow", "clock_of"]
 
 _real_start = _thread.start_new_thread
 _state_dict = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_GetDict", ctypes.pythonapi))
+#: For so long the end of a thread is waited for, in real seconds.
+_END_S = 60.0
 #: What is let go may leave something again, such as the object that stands for the thread; but not for ever.
 _ROUNDS_MAX = 100
 
@@ -29,6 +32,15 @@ _ROUNDS_MAX = 100
 def _shares() -> dict[Any, object]:
     """The calling thread's share of every `threading.local`, in the order in which they were first used; its own dict."""
     return cast("dict[Any, object]", ctypes.cast(_state_dict(), ctypes.py_object).value)
+
+
+def clock_of(thread: int) -> int:
+    """The clock of the processor time that the real thread with this number takes, which must live now.
+
+    Reading it when the thread is gone is an OSError. Where a system has no such clocks it is that of the process.
+    """
+    of = getattr(time, "pthread_getcpuclockid", None)
+    return time.CLOCK_PROCESS_CPUTIME_ID if of is None else int(of(thread))
 
 
 class Hand:
@@ -40,6 +52,8 @@ class Hand:
         self.work: Callable[[], object] | None = None
         #: Whether another function may have it, too.
         self.is_kept = is_kept
+        #: Tells how much processor time it has taken; -1 until it lives.
+        self.clock = -1
         #: The shares that it needs itself.
         self._own: frozenset[Any] = frozenset()
 
@@ -49,6 +63,7 @@ class Hand:
 
     def live(self) -> None:
         """Do what there is to do, one after the other."""
+        self.clock = clock_of(_thread.get_ident())
         while True:
             self.go.acquire()
             work, self.work = self.work, None
@@ -75,8 +90,15 @@ class Hand:
                 shares.pop(key, None)
         threading._active.pop(_thread.get_ident(), None)  # type: ignore[attr-defined]  # as above
 
-    def give_back(self, seconds: float) -> bool:
-        """Its function has ended; returns whether the thread is done with it, waiting for that so long at most."""
+    def spent_s(self) -> float:
+        """The seconds of processor time that it has taken."""
+        try:
+            return 0.0 if self.clock == -1 else time.clock_gettime(self.clock)
+        except OSError:
+            return 0.0
+
+    def give_back(self) -> bool:
+        """Its function has ended; returns whether the thread is done with what it left."""
         if self.is_kept:
             _idle.append(self)
         return True
@@ -99,9 +121,9 @@ class OneHand(Hand):
 
     end = begin
 
-    def give_back(self, seconds: float) -> bool:
+    def give_back(self) -> bool:
         """Its function has ended; what it has left is let go of by the thread, at its end."""
-        self._handle.join(seconds)
+        self._handle.join(_END_S)
         return bool(self._handle.is_done())
 
 

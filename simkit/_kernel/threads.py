@@ -16,7 +16,6 @@ import contextvars
 import functools
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
@@ -31,21 +30,22 @@ from simkit._kernel.deadlock import place_of
 from simkit._kernel.hands import Hand, borrow
 from simkit._kernel.naming import Numbers, stand_in
 from simkit._kernel.owner import OWNER, Owner
+from simkit._kernel.stuck import ThreadStuckError, stuck
+from simkit._kernel.timers import BoundMetError
 from simkit._storage.handle import ProcessDead
-from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from simkit._kernel.kernel import Kernel
     from simkit._kernel.timers import Timer
 
-#: Real seconds that a function may hold the baton: longer means that it waits for something real that never comes.
+#: Real seconds after which a function that has the baton, and computes nothing, waits for something real that never comes.
 STUCK_S = 60.0
+#: Who waits takes less processor time than this; who computes, on a busy machine too, takes more in half of `STUCK_S`.
+_WAITING_S = 0.0005
+__all__ = ["STUCK_S", "SimThread", "ThreadStuckError", "Threads", "begin", "current_thread", "installed", "sleep"]
+
 _real_send = _threads._send_message_to_trio
 _local = threading.local()
-
-
-class ThreadStuckError(SimkitError):
-    """A function in a simulated thread never came back."""
 
 
 class SimThread:
@@ -77,6 +77,11 @@ class SimThread:
         return self.owner is not None and not self.owner.alive
 
     @property
+    def hand(self) -> Hand | None:
+        """The real thread that it has now."""
+        return self._hand
+
+    @property
     def finished(self) -> bool:
         """Whether the function has ended."""
         return self.result is not None
@@ -87,24 +92,35 @@ class SimThread:
         """Hand over the baton, and stand still until it is back."""
         if self.finished or (self.dead and not self.given_up):
             return
+        if not self.given_up:
+            self._threads.count_switch()
         if self._hand is None:
             self._hand = borrow(fresh=self._fresh)
             self._hand.work = self._work
         with state.lent():
             self._threads.kernel.away = self
             self._hand.go.release()
-            is_back = self._back.acquire(timeout=STUCK_S)
+            is_back = self._is_back(self._hand)
             if is_back and self.result is not None:
                 hand, self._hand = self._hand, None
-                is_back = hand.give_back(STUCK_S)
+                is_back = hand.give_back()
             if not is_back:
                 self._threads.ended(self)  # as far as we are concerned: it is lost
-                raise _stuck(self.ident)
+                raise stuck(self.ident, STUCK_S)
             self._threads.kernel.away = None
         if self.result is not None:
             self._threads.ended(self)
             if not self.dead and not self.given_up:
                 self._deliver(self.result)
+
+    def _is_back(self, hand: Hand) -> bool:
+        """Wait for the baton for as long as the thread computes; that it ends is the watchdog's business."""
+        spent_s = -1.0
+        while not self._back.acquire(timeout=STUCK_S / 2):
+            before_s, spent_s = spent_s, hand.spent_s()
+            if before_s >= 0 and spent_s - before_s < _WAITING_S:
+                return False
+        return True
 
     # ---- for those who wait in it
 
@@ -188,6 +204,8 @@ class Threads:
         self._held: list[SimThread] = []
         self._limiters: dict[Owner | None, trio.CapacityLimiter] = {}
         self.numbers = Numbers()
+        #: How often the baton went to a thread.
+        self.switches = 0
 
     def start(self, fn: Callable[[], object], deliver: Callable[[Any], object], name: str | None = None) -> None:
         """Stand in for `trio.lowlevel.start_thread_soon`."""
@@ -218,6 +236,12 @@ class Threads:
         if owner not in self._limiters:
             self._limiters[owner] = trio.CapacityLimiter(_threads.DEFAULT_LIMIT)
         return self._limiters[owner]
+
+    def count_switch(self) -> None:
+        """Threads take steps, too: no task need take one meanwhile."""
+        self.switches += 1
+        if self.switches > self.kernel.steps_max:
+            raise BoundMetError("steps")
 
     def ended(self, thread: SimThread) -> None:
         """Forget a thread that has ended."""
@@ -365,24 +389,3 @@ def _send(token: Any, message: Any) -> Any:
     if thread is not None:
         object.__setattr__(message, "queue", _Answers(thread._threads, thread))
     return _real_send(token, message)
-
-
-def _stuck(ident: int) -> ThreadStuckError:
-    frame = sys._current_frames().get(ident)
-    where = "a function given to trio.to_thread" if frame is None else _place(traceback.extract_stack(frame))
-    return ThreadStuckError(
-        Problem(
-            "thread-stuck",
-            f"a function in a simulated thread did not come back within {STUCK_S:.0f} s",
-            where,
-            "a function that ends, or waits only by trio.from_thread or time.sleep",
-            "locks, queues and events of the standard library wait for threads that do not run meanwhile: use trio's, or run "
-            "the program of threads under simkit.threaded.run; a lock that was made before the run is a real one there too",
-            ExitCode.TARGET,
-        )
-    )
-
-
-def _place(stack: traceback.StackSummary) -> str:
-    last = stack[-1]
-    return f"{last.filename}:{last.lineno} in {last.name}"

@@ -2,7 +2,8 @@
 
 One thread for all runs of a process looks at the run that is on: whether it took a step since the last look, how much
 memory the process has gained, how long the trace is. While every bound is kept it changes nothing, and a run pays for it
-at its beginning and end only. Once one is met the kernel is told to stop before the next step; code that never comes to
+at its beginning and end only. The seconds that count are those for which the step's thread had a processor, so a busy
+machine ends no run. Once one is met the kernel is told to stop before the next step; code that never comes to
 a next step has an exception thrown into it, again and again, whatever it swallows. What spins inside C, with the
 interpreter to itself, can be ended with its process only: see `simkit.parallel`.
 """
@@ -15,13 +16,14 @@ import resource
 import sys
 import traceback
 from collections.abc import Callable
-from time import monotonic
+from time import clock_gettime, monotonic
 from types import FrameType
 from typing import Any, Self
 
 from trio._core._run import GLOBAL_RUN_CONTEXT
 
-from simkit._kernel.expulsion import EndedError, expel, is_kernel, pardon, throw
+from simkit._kernel.expulsion import EndedError, expel, is_kernel, is_ours, pardon, raises_exactly, relent, throw
+from simkit._kernel.hands import clock_of
 from simkit._kernel.kernel import Kernel
 
 __all__ = ["Watch", "watching"]
@@ -36,6 +38,8 @@ _CLOSELY_S = 0.0002
 _SWITCH_S = 0.0001
 #: The killed get less time than the living to come to their next await.
 _DEAD_S = 0.5
+#: Before, only the program's own lines are thrown at, not what it calls of ours.
+_OURS_S = 5.0
 #: After so long it is given up: nothing that Python offers gets the code out.
 _GIVE_UP_S = 20.0
 _FRAMES_MAX = 12
@@ -49,6 +53,7 @@ class Watch:
     """One run, as the watchdog sees it; watched in the block of which this is the manager."""
 
     __slots__ = (
+        "clock",
         "context",
         "events",
         "events_max",
@@ -59,6 +64,7 @@ class Watch:
         "met",
         "over",
         "seen",
+        "spent_s",
         "stack",
         "step_s",
         "still_s",
@@ -85,9 +91,12 @@ class Watch:
         self.met: str | None = None
         #: Where the program stood then.
         self.stack = ""
-        #: What the last look saw, and for how long it has seen that.
-        self.seen: tuple[object, int] | None = None
+        #: What the last look saw, and for how long it has seen that, in seconds of the processor; what its clock said.
+        self.seen: tuple[object, int, int] | None = None
         self.still_s = 0.0
+        self.spent_s = 0.0
+        #: Tells how much processor time the run's thread has taken; -1 until somebody looks.
+        self.clock = -1
         self.floor_bytes = -1
 
     # ---- in the watchdog's thread
@@ -103,7 +112,12 @@ class Watch:
         if self.floor_bytes < 0:
             self.floor_bytes = min(memory_bytes, before_bytes)
         progress = self._progress()
-        self.still_s = self.still_s + min(passed_s, 2 * LOOK_S) if progress == self.seen else 0.0
+        before_s, self.spent_s = self.spent_s, self._spent_s()
+        if progress == self.seen:
+            self.still_s += max(0.0, min(passed_s, 2 * LOOK_S, self.spent_s - before_s))
+        else:
+            self.still_s = 0.0
+            relent()
         self.seen = progress
         if self.met is not None:
             self.kernel.stop(self.met)
@@ -114,14 +128,33 @@ class Watch:
             self.still_s = 0.0
             self.kernel.stop(self.met)
             return _AGAIN_S
-        if progress[0] in self.kernel.dead and self.still_s >= _DEAD_S:  # it was killed, and goes on without an await
+        if self.still_s >= _DEAD_S and self._is_dead():  # it was killed, and goes on without an await
             return self._throw()
         return LOOK_S
 
-    def _progress(self) -> tuple[object, int]:
-        """Differs after every step: the task that runs, or ran last, and how many steps it has taken."""
+    def _progress(self) -> tuple[object, int, int]:
+        """Differs after every step: the task that runs, or ran last, how many steps it has taken, and threads have."""
+        task, threads = self.context.get("task"), self.kernel.runner.threads
+        return task, 0 if task is None else task._schedule_points, 0 if threads is None else threads.switches
+
+    def _is_dead(self) -> bool:
+        """Whether what runs is a task that was killed; one that only ran last, while somebody else thinks, is not."""
         task = self.context.get("task")
-        return task, 0 if task is None else task._schedule_points
+        return task in self.kernel.dead and bool(getattr(task.coro, "cr_running", True))
+
+    def _spent_s(self) -> float:
+        """The seconds of processor time that whatever runs has taken."""
+        away = self.kernel.away
+        hand = None if away is None else away.hand
+        if hand is not None:
+            return hand.spent_s()
+        with self.lock:
+            if not self.over and self.clock == -1:  # so its thread lives
+                self.clock = clock_of(self.thread)
+        try:
+            return 0.0 if self.clock == -1 else clock_gettime(self.clock)
+        except OSError:
+            return 0.0
 
     def _bound(self, gained_bytes: int) -> str | None:
         if self.still_s >= self.step_s:
@@ -137,16 +170,25 @@ class Watch:
         return self.thread if away is None or not away.ident else away.ident
 
     def _throw(self) -> float:
-        """Throw at code that has not yielded since; the kernel's own is spared."""
+        """Throw out code that has not yielded since; the kernel's own is spared."""
         if self.still_s > _GIVE_UP_S:
             return LOOK_S
-        thread = self._running_thread()
+        thread, seen, killed = self._running_thread(), self.seen, self.met is None
+
+        def is_meant() -> bool:
+            return self._progress() == seen and (not killed or self._is_dead())
+
         with self.lock:
+            if self.over or self.still_s < _AGAIN_S:
+                return _AGAIN_S
+            self.thrown = True
+            if self.still_s >= _PATIENCE_S or sys.version_info >= (3, 12):
+                expel(thread, is_meant)
+            if raises_exactly():
+                return _AGAIN_S
             frame = sys._current_frames().get(thread)
-            if not self.over and self.still_s >= _AGAIN_S and frame is not None and not is_kernel(frame.f_code):
-                self.thrown = True
-                if self.met is not None and self.still_s >= _PATIENCE_S:
-                    expel(thread)
+            is_spared = is_ours if self.still_s < _OURS_S else is_kernel
+            if frame is not None and not is_spared(frame.f_code) and is_meant():
                 throw(thread)
         del frame
         return _AGAIN_S if self.still_s < _PATIENCE_S else _CLOSELY_S

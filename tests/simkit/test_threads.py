@@ -14,7 +14,7 @@ import trio
 from simkit._kernel import threads
 from simkit.guard import RefusedError
 from simkit.tape import Tape
-from simkit.world import World, run
+from simkit.world import KernelName, Limits, World, run
 from tests.simkit.rig import outcome_of, simulate
 
 #: `time.sleep` as programs call it; in a simulated thread no real time passes.
@@ -212,8 +212,9 @@ def test_threads_are_called_as_trio_calls_them() -> None:
     default = "work from main"
     assert names[:3] == [(default, "Thread-1 (print)"), (default, "Thread-2 (print)"), ("mine", "Thread-3 (print)")]
     assert names[3:] == ["trio.to_thread.run_sync-3"]
-    assert simulate(main) == names
-    assert threading.Thread(target=print).name != "Thread-4 (print)"
+    before, again, after = threading.Thread().name, simulate(main), threading.Thread().name
+    assert again == names
+    assert int(after.removeprefix("Thread-")) == int(before.removeprefix("Thread-")) + 1, "outside it counts on"
 
 
 def test_nothing_of_an_earlier_function_is_found() -> None:
@@ -285,6 +286,49 @@ def test_letting_go_may_take_time_and_leave_more() -> None:
 
     assert simulate(main) == 1
     assert told == ["slow", "it", "went on"]
+
+
+def test_a_thread_that_computes_for_long_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: only who has the baton and computes nothing waits for something that never comes."""
+    monkeypatch.setattr(threads, "STUCK_S", 0.002)
+    thread = threads.SimThread(None, print, print, name="it", fresh=True)  # type: ignore[arg-type]
+
+    class Computing:
+        def __init__(self) -> None:
+            self.looks = 0
+
+        def spent_s(self) -> float:
+            self.looks += 1
+            if self.looks == 10:
+                thread._back.release()
+            return float(self.looks)
+
+    class Waiting:
+        def spent_s(self) -> float:
+            return 1.0
+
+    computing: Any = Computing()
+    waiting: Any = Waiting()
+    assert thread._is_back(computing)
+    assert computing.looks == 10
+    assert not thread._is_back(waiting)
+
+
+@pytest.mark.parametrize("kernel", ["fast", "fallback"])
+def test_threads_that_never_end_meet_the_bound_on_steps(kernel: KernelName) -> None:
+    """They take none as tasks do, but each time that one of them goes on counts: by number, not by any clock."""
+
+    def work() -> None:
+        while True:
+            block_for(0.001)
+
+    async def main(_world: World) -> None:
+        await trio.to_thread.run_sync(work)
+
+    ends = [run(main, tape=Tape.from_seed(0), kernel=kernel, limits=Limits(steps=300)) for _ in range(2)]
+    assert [end.bound for end in ends] == ["steps", "steps"]
+    assert ends[0].now_ns == ends[1].now_ns
+    assert ends[0].digest == ends[1].digest
 
 
 def test_cancelling_abandons_or_waits() -> None:

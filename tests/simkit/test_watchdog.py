@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import types
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import trio
 
 import simkit
-from simkit._kernel import expulsion, watchdog
+from simkit._kernel import expulsion, hands, watchdog
 from simkit.errors import ExitCode
 from simkit.limits import BoundError
 from simkit.tape import Tape
@@ -153,8 +154,11 @@ def test_a_trace_that_runs_away_is_inconclusive() -> None:
 
 
 @pytest.mark.slow
-def test_the_dead_who_go_on_are_thrown_out_and_the_rest_lives() -> None:
-    """A killed process whose code swallows what its handles say, without an await: it ends, and the world goes on."""
+def test_the_dead_who_go_on_are_thrown_out_and_the_rest_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process whose code swallows what its handles say, without an await: it ends, and the world goes on.
+
+    When the watchdog looked leaves nothing behind, whatever it took to get the code out.
+    """
 
     async def program() -> None:
         with open("/file", "wb", buffering=0) as file:
@@ -173,7 +177,101 @@ def test_the_dead_who_go_on_are_thrown_out_and_the_rest_lives() -> None:
 
     outcome = ended(main)
     assert (outcome.unwrap(), outcome.bound) == (("killed", 1), None)
-    assert ended(main).digest == outcome.digest
+    for look_s, dead_s, patience_s in ((0.05, 0.0, 0.0), (0.11, 0.3, 0.1)):
+        monkeypatch.setattr(watchdog, "LOOK_S", look_s)
+        monkeypatch.setattr(watchdog, "_DEAD_S", dead_s)
+        monkeypatch.setattr(watchdog, "_PATIENCE_S", patience_s)
+        assert ended(main).digest == outcome.digest
+
+
+_AS_KERNEL = """
+def call(fn, out):
+    try:
+        fn()
+    except BaseException as error:
+        out.append(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(("meant", "told"), [(True, ["EndedError"]), (False, ["goes on"])])
+def test_only_who_is_meant_is_thrown_out(meant: bool, told: list[str]) -> None:
+    """Whatever comes too late hits nobody: every line asks, in its own thread, whether it still runs for that step."""
+    seen: list[str] = []
+
+    def program() -> None:
+        beside = threading.Thread(target=expulsion.expel, args=(threading.get_ident(), lambda: meant))
+        beside.start()
+        beside.join()
+        late()
+        seen.append("goes on")
+
+    def late() -> None:
+        try:
+            raise expulsion.EndedError  # noqa: TRY301  # as thrown from beside
+        except expulsion.EndedError:
+            helper()
+
+    names: dict[str, Any] = {}
+    exec(compile(_AS_KERNEL, f"{expulsion._HERE}pretended.py", "exec"), names)
+    try:
+        names["call"](program, seen)
+    finally:
+        expulsion.pardon(threading.get_ident())
+    assert seen == told
+
+
+class _Idle:
+    """A kernel that stands in one step."""
+
+    def __init__(self) -> None:
+        self.stopped: list[str] = []
+        self.away = None
+        self.runner = types.SimpleNamespace(threads=None)
+        self.dead: set[object] = set()
+
+    def stop(self, bound: str) -> None:
+        self.stopped.append(bound)
+
+
+def test_a_busy_machine_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is for how long the step had a processor, however long it took."""
+    kernel = _Idle()
+    watch = watchdog.Watch(kernel, lambda: 0, 1.0, 1 << 40, 10)  # type: ignore[arg-type]
+    spent = iter(number / 1000 for number in range(2000))
+    monkeypatch.setattr(watchdog.Watch, "_spent_s", lambda _: next(spent))
+    for _ in range(1000):
+        watch.look(0.5, 0, 0)
+    assert (watch.met, kernel.stopped) == (None, []), "500 seconds went by, and it had one"
+    for _ in range(5):
+        watch.look(0.5, 0, 0)
+    assert (watch.met, kernel.stopped[:1]) == ("step-time", ["step-time"])
+
+
+def test_the_clock_of_a_run_is_that_of_its_thread() -> None:
+    """What other threads of the process compute is not the program's; of a thread that is gone nothing is told."""
+    watch = watchdog.Watch(_Idle(), lambda: 0, 1.0, 1 << 40, 10)  # type: ignore[arg-type]
+    before_s = watch._spent_s()
+    while watch._spent_s() < before_s + 0.01:
+        helper()
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return
+    mine_s, told = watch._spent_s(), []
+    stop = threading.Event()
+
+    def beside() -> None:
+        hand = hands.Hand(is_kept=False)
+        hand.clock = hands.clock_of(threading.get_ident())
+        while hand.spent_s() < 1.0:
+            helper()
+        told.append(hand)
+        stop.set()
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    stop.wait()
+    thread.join()
+    assert watch._spent_s() - mine_s < 0.5
+    told[0].spent_s()  # and no fault, when there is none any more
 
 
 def test_whoever_swallows_at_awaits_meets_the_other_bounds() -> None:
