@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit._guard import state
 from simkit.errors import ExitCode, Problem, SimkitError
-from simkit.standstill import frames_of
+from simkit.standstill import frames_of, is_of_program
 from simkit.stepwise import Stop
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class TaskDebugger(pdb.Pdb):
         super().__init__(nosigint=True, skip=_SKIPPED, **options)
         self._resting: list[tuple[FrameType, int]] = []
         self._goes_on = False
+        self._begins = False  # until a task that has not begun comes to the program's own lines
         self._end: Callable[[], object] = int
 
     def hold(self, moment: Moment) -> None:
@@ -80,8 +81,13 @@ class TaskDebugger(pdb.Pdb):
             f"before event {len(moment.world.trace)}, step {moment.step}: {moment.task.name} is about to go on"
         )
         self.reset()
-        self.interaction(self._resting[at][0], None)
         outermost = self._resting[0][0]
+        if at is None:  # in the kit's own lines there is nothing to look at
+            self._resting, self._begins = [], True
+            self.set_step()
+            sys.settrace(self.trace_dispatch)
+            return
+        self.interaction(self._resting[at][0], None)
         self._resting = []
         if not self._goes_on or self.breaks:
             self.botframe = outermost
@@ -92,6 +98,23 @@ class TaskDebugger(pdb.Pdb):
         if not self._resting:
             return super().get_stack(f, t)
         return self._resting, next(at for at, (frame, _) in enumerate(self._resting) if frame is f)
+
+    def stop_here(self, frame: FrameType) -> bool:
+        """As usual; a task that has not begun stops at the first line of the program."""
+        if not self._begins:
+            return bool(super().stop_here(frame))
+        return is_of_program(frame.f_code)
+
+    def user_call(self, frame: FrameType, argument_list: Any) -> None:
+        """As usual; but the first stop is at a line, where the arguments are there."""
+        if not self._begins:
+            super().user_call(frame, argument_list)
+
+    def user_line(self, frame: FrameType) -> None:
+        """As usual."""
+        if self._begins:
+            self._begins, self.botframe = False, frame
+        super().user_line(frame)
 
     def set_continue(self) -> None:
         """As usual; remember that nobody wants to stop again."""
@@ -109,6 +132,6 @@ class TaskDebugger(pdb.Pdb):
             raise Stop  # and not BdbQuit, which a program may take for an error of its own
 
     @staticmethod
-    def _at(moment: Moment) -> int:
-        """The innermost frame of the program itself, or the outermost of all."""
-        return max((at for at, (_, _, is_own) in enumerate(frames_of(moment.task)) if is_own), default=0)
+    def _at(moment: Moment) -> int | None:
+        """The innermost frame of the program itself; None before the task has come to one."""
+        return max((at for at, (_, _, is_own) in enumerate(frames_of(moment.task)) if is_own), default=None)

@@ -63,10 +63,12 @@ class _Plan:
             from simkit._pytest import replay
 
             self.case = replay.find(name, self.store)
-        from simkit._pytest.looking import OPTIONS, Look
+        from simkit._pytest.looking import OPTIONS, Look, check_terminal
 
         self.look = Look(**{to: config.getoption(option[2:].replace("-", "_")) for to, option in OPTIONS.items()})
         self.look.check(replays=self.case is not None)
+        if self.look.break_at is not None:
+            check_terminal(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -270,11 +272,12 @@ def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None
 
     def instead(spec: Spec, arguments: Any) -> None:
         __tracebackhide__ = True
-        if plan.look.until is not None:
-            item.stash[_STANDING] = str(standstill(case, spec, arguments, plan.settings.steps_max, plan.look))
-            pytest.skip(f"stopped before event {plan.look.until}")
-        debugger = looking.Debugger(item.config)
-        item.stash[_REPLAYED] = replayed = replay(case, spec, arguments, plan.settings.steps_max, plan.look, debugger)
+        with looking.misuse_ends_the_session(), looking.Debugger(item.config) as debugger:
+            if plan.look.until is not None:
+                item.stash[_STANDING] = str(standstill(case, spec, arguments, plan.settings.steps_max, plan.look))
+                pytest.skip(f"stopped before event {plan.look.until}")
+            replayed = replay(case, spec, arguments, plan.settings.steps_max, plan.look, debugger)
+        item.stash[_REPLAYED] = replayed
         if replayed.verdict.answer == "stopped":
             pytest.skip("the replay was ended in the debugger")
         if replayed.error is not None:

@@ -10,6 +10,7 @@ even repeat itself.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
@@ -185,8 +186,12 @@ class _Again:
     def watched(self, before: tuple[int, Callable[[Moment], object]], sink: Sink | None) -> Outcome[Any]:
         """As `strictly`, and call back before the step of an event. It takes one run more to find that step."""
         event, call = before
+        tracer = sys.gettrace()
         with Stopping(self.case.strategy(), step_of(self.strictly().trace, event), call) as strategy:
-            outcome = self.by(strategy, sink)
+            try:
+                outcome = self.by(strategy, sink)
+            finally:
+                sys.settrace(tracer)  # a debugger that was opened has nothing to see any more
         if isinstance(outcome.error, StrategyError) and outcome.error.__cause__ is not None:
             raise outcome.error.__cause__  # of the call-back
         return outcome

@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from simkit.host import Host
     from simkit.world import World
 
-_NOT_THE_PROGRAM = tuple(
-    f"{folder}/" for folder in (Path(__file__).parent, Path(trio.__file__).parent, Path(sysconfig.get_path("stdlib")))
+_NOT_THE_PROGRAM = (
+    "<frozen ",
+    "<attrs generated ",
+    *(
+        f"{folder}/"
+        for folder in (Path(__file__).parent, Path(trio.__file__).parent, Path(sysconfig.get_path("stdlib")))
+    ),
 )
 _SHOWN_MAX = 20
 TaskState = Literal["next", "runnable", "paused", "waiting"]
@@ -126,7 +131,12 @@ def frames_of(task: Task) -> Iterator[tuple[CodeType, int, bool]]:
     """The frames of a task at rest, outermost first: code, line, and whether it is the program's own."""
     for frame, line in task.iter_await_frames():
         code = frame.f_code
-        yield code, line, not code.co_filename.startswith(_NOT_THE_PROGRAM)
+        yield code, line, is_of_program(code)
+
+
+def is_of_program(code: CodeType) -> bool:
+    """Whether it is the program's own: neither the kit's, nor trio's, nor the standard library's."""
+    return not code.co_filename.startswith(_NOT_THE_PROGRAM)
 
 
 def _task(world: World, task: Task, state: TaskState) -> StandingTask:

@@ -13,12 +13,13 @@ import sys
 import sysconfig
 import types
 import zoneinfo
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from simkit._guard.state import here
+from simkit._guard.state import Active, here
 from simkit.errors import ExitCode, Problem, SimkitError
 
 _FILES = (
@@ -156,10 +157,17 @@ _ZONES = tuple(path + os.sep for path in zoneinfo.TZPATH)
 _TRIO_SOCKET = str(Path(trio.__file__).parent / "_socket.py")
 
 
-def _hook(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _REFUSED:
+def _hook(
+    event: str,
+    args: tuple[Any, ...],
+    refused: Mapping[
+        str, object
+    ] = _REFUSED,  # by default, as an interpreter that ends clears a module before its hooks
+    guard_here: Callable[[], Active | None] = here,
+) -> None:
+    if event not in refused:
         return
-    guard = here()
+    guard = guard_here()
     if guard is None or guard.busy or event in guard.permitted:
         return
     guard.busy = True  # what the guard itself does is not the program's

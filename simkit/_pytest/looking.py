@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import attrs
 import pytest
@@ -46,28 +46,59 @@ class Look:
 
 
 class Debugger:
-    """Opens the debugger with the terminal given back by pytest."""
+    """Opens the debugger with the terminal given back by pytest, from then on to the end of the block that it is used in:
+    whoever steps on from there types again.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._capture: Any = config.pluginmanager.getplugin("capturemanager")
+        self._is_open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._is_open and self._capture is not None:
+            self._capture.resume()
+        self._is_open = False
 
     def __call__(self, moment: Moment) -> None:
         from simkit.debugging import debug
 
-        with self._uncaptured():
-            debug(moment)
+        if not self._is_open and self._capture is not None:
+            self._capture.suspend(in_=True)
+        self._is_open = True
+        debug(moment)
 
-    def check(self) -> None:
-        """Raise SimkitError when nobody could type."""
-        from simkit.debugging import check_debugger
 
-        with self._uncaptured():
-            check_debugger()
+@contextlib.contextmanager
+def misuse_ends_the_session() -> Iterator[None]:
+    """What is wrong with the command line, and only a run can tell, is no failure of the test: no report, nothing for --lf."""
+    try:
+        yield
+    except SimkitError as error:
+        problem = error.problem
+        if problem.exit_code is not ExitCode.USAGE:
+            raise
+        pytest.exit(f"{problem.what}; expected {problem.expected}", returncode=pytest.ExitCode.USAGE_ERROR)
 
-    @contextlib.contextmanager
-    def _uncaptured(self) -> Iterator[None]:
-        with self._capture.global_and_fixture_disabled() if self._capture is not None else contextlib.nullcontext():
-            yield
+
+def check_terminal(config: pytest.Config) -> None:
+    """Raise SimkitError when nobody could type into the debugger. To be asked as the session is configured: pytest captures
+    nothing between then and the first test but standard input, which it takes again there.
+    """
+    from simkit.debugging import check_debugger
+
+    if config.getoption("dist", "no") != "no":
+        raise _misused("--simkit-break: processes of xdist have no terminal", "--simkit-break with -n0")
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None:
+        capture.suspend(in_=True)
+    try:
+        check_debugger()
+    except SimkitError as error:
+        hint = "look at the same moment with --simkit-until, or write the trace with --simkit-trace"
+        raise SimkitError(attrs.evolve(error.problem, where="the command line", hint=hint)) from None
 
 
 def _misused(what: str, expected: str) -> SimkitError:

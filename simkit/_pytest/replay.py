@@ -63,10 +63,7 @@ def replay(
     debugger: Debugger | None = None,
 ) -> Replayed:
     """Run the case's test with the recorded choices and schedule; loosely once more where these no longer fit."""
-    before = None
-    if look.break_at is not None and debugger is not None:
-        debugger.check()
-        before = look.break_at, debugger
+    before = None if look.break_at is None or debugger is None else (look.break_at, debugger)
 
     def judge(outcome: Outcome[Any]) -> list[str]:
         error = failure_of(spec, outcome)

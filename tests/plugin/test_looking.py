@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
@@ -17,6 +21,7 @@ import simkit
 import trio
 
 async def lookout(secret):
+    twice = secret * 2
     await trio.sleep(5)
 
 @simkit.test(seeds=1)
@@ -65,8 +70,8 @@ def test_break_opens_the_debugger_before_the_step(
 ) -> None:
     """Whatever debugger PYTHONBREAKPOINT names; without a terminal or another debugger it is told that nobody could type."""
     told = run(pytester, "--simkit-replay", case, "--simkit-break", "6")
-    told.assert_outcomes(failed=1)
-    told.stdout.fnmatch_lines(["*nobody could type into the debugger*"])
+    assert told.ret == pytest.ExitCode.USAGE_ERROR
+    told.stderr.fnmatch_lines(["*nobody could type into the debugger*", "*--simkit-until*--simkit-trace*"])
     pytester.makepyfile(noting=HOOK)
     pytester.syspathinsert()
     monkeypatch.setenv("PYTHONBREAKPOINT", "noting.hook")
@@ -90,7 +95,47 @@ def test_looks_that_make_no_sense_are_told(pytester: pytest.Pytester, case: str,
     result.stderr.fnmatch_lines([f"*{told}*"])
 
 
-def test_an_event_that_is_not_there_is_told(pytester: pytest.Pytester, case: str) -> None:
-    """With how many there are."""
-    result = run(pytester, "--simkit-replay", case, "--simkit-until", "99999")
-    result.stdout.fnmatch_lines(["*there is no event 99999: the replay has * events*"])
+def test_an_event_that_is_not_there_is_told(
+    pytester: pytest.Pytester, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With how many there are; it is no failure of the test, and nothing that `--lf` would run."""
+    before = last_failed(pytester)
+    monkeypatch.setenv("PYTHONBREAKPOINT", "never.called")  # so that nobody misses a terminal
+    for look in ("--simkit-until", "--simkit-break"):
+        result = run(pytester, "--simkit-replay", case, look, "99999")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stdout.fnmatch_lines(
+            ["*there is no event 99999: the replay has * events; expected a number from 0 to *"]
+        )
+        assert "Traceback" not in result.stdout.str()
+        assert "FAILED" not in result.stdout.str()
+    assert last_failed(pytester) == before
+
+
+def last_failed(pytester: pytest.Pytester) -> list[str]:
+    found = json.loads((pytester.path / ".pytest_cache/v/cache/lastfailed").read_text(encoding="utf-8"))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("breakpoint_", ["", "pdb.set_trace"])
+def test_break_gives_the_terminal_to_the_debugger(pytester: pytest.Pytester, case: str, breakpoint_: str) -> None:
+    """Also for what is typed after the first step, whatever pytest captures."""
+    ours, theirs = pty.openpty()
+    os.write(ours, b"p secret\nnext\np twice\ncontinue\n")
+    arguments = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--simkit-replay", case, "--simkit-break", "3"]
+    environ = {**os.environ, "PYTHONBREAKPOINT": breakpoint_}
+    with subprocess.Popen(
+        arguments,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=pytester.path,
+        env=environ,
+        text=True,
+    ) as process:
+        os.close(theirs)
+        told, _ = process.communicate()
+    os.close(ours)
+    assert "(Pdb) 'owl'" in told, told
+    assert "(Pdb) 'owlowl'" in told, told
+    assert f"case {case}: reproduced" in told

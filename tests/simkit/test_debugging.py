@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,20 @@ def test_next_goes_on_in_the_step_itself(case: Case, awake: int) -> None:
     assert "(Pdb) 8" in told
     assert again.answer == "reproduced"
     assert again.digest == case.digest
+
+
+def test_a_task_that_has_not_begun_stops_at_its_first_line(case: Case) -> None:
+    """Of the program, not of the kit's supervisor around it, and one can step on; no tracer is left behind."""
+    events = list(replay(case, program).outcome.trace.events())
+    begins = next(event.index for event in events if event.kind == "step" and "worker" in event.detail)
+    tracer = sys.gettrace()
+    again, told = typed(case, begins, "p world", "step", "step", "next", "p length", "continue")
+    assert sys.gettrace() is tracer
+    stops = re.findall(r"test_debugging\.py\(\d+\)(\w+)\(\)", told)
+    assert stops == ["worker", "nap", "nap", "nap"], told
+    assert "process.py" not in told
+    assert "(Pdb) 7" in told
+    assert again.answer == "reproduced"
 
 
 @pytest.mark.parametrize("commands", [["quit"], ["next", "quit"]])

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import uuid
 from collections.abc import Callable
 from datetime import datetime as datetime_by_name
@@ -25,6 +26,7 @@ from typing import Any
 import pytest
 import trio
 
+from simkit._guard import refuse
 from simkit.guard import RefusedError, permitted
 from simkit.tape import Tape
 from simkit.world import EPOCH_NS, Outcome, World, run
@@ -309,3 +311,10 @@ def test_the_kit_can_permit_an_event() -> None:
     assert isinstance(inside(look).error, RefusedError)
     with permitted("open"):
         pass  # outside of a simulation it has no effect
+
+
+def test_the_hook_needs_nothing_of_its_module() -> None:
+    """An interpreter that ends clears the module first, and then still tells the hook of what it closes."""
+    bare = types.FunctionType(refuse._hook.__code__, {}, argdefs=refuse._hook.__defaults__)
+    bare("open", ("some file", "r", 0))
+    bare("anything", ())
