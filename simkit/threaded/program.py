@@ -89,7 +89,7 @@ def _live(fn: Callable[[], object], python: threading.Thread | None) -> None:
     try:
         fn()
     finally:
-        sys.settrace(None)
+        turns.unwatch()
 
 
 def _as_main_thread() -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from simkit._kernel.threads import current_thread
 from simkit.process import ProcessDead
-from simkit.threaded import locks, starting
+from simkit.threaded import locks, starting, turns
 from simkit.threaded.program import current_worker
 from simkit.threaded.shared import module_locks
 
@@ -112,6 +112,7 @@ def install(world: World) -> None:
     def undo() -> None:
         global _installed_in  # noqa: PLW0603
         _installed_in = None
+        turns.stop()
         _forget_threads()  # while threads still have the hash that they are kept by
         _set(before)
 
