@@ -274,9 +274,9 @@ def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None
         __tracebackhide__ = True
         with looking.misuse_ends_the_session(), looking.Debugger(item.config) as debugger:
             if plan.look.until is not None:
-                item.stash[_STANDING] = str(standstill(case, spec, arguments, plan.settings.steps_max, plan.look))
+                item.stash[_STANDING] = str(standstill(case, spec, arguments, plan.settings.limits, plan.look))
                 pytest.skip(f"stopped before event {plan.look.until}")
-            replayed = replay(case, spec, arguments, plan.settings.steps_max, plan.look, debugger)
+            replayed = replay(case, spec, arguments, plan.settings.limits, plan.look, debugger)
         item.stash[_REPLAYED] = replayed
         if replayed.verdict.answer == "stopped":
             pytest.skip("the replay was ended in the debugger")

@@ -6,6 +6,7 @@ Everything that is wrong is told at once, each unknown key beside the nearest on
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,9 +16,11 @@ from typing import Any
 import attrs
 
 from simkit.errors import Problem, SimkitError
+from simkit.limits import Limits
 
 _SEEDS_MAX = 10_000_000
 _TABLE = "tool.simkit"
+_LIMITS = Limits()
 
 
 @attrs.frozen
@@ -28,10 +31,17 @@ class Settings:
     strategy: str = "random"
     store: str = ".simkit"  # cases go to its folder `cases`
     steps_max: int = 1_000_000
+    step_s: float = _LIMITS.step_s  # of the processor, for one step
+    memory_bytes: int = _LIMITS.memory_bytes  # what the process gains during one run
     shrink_runs: int = 1000  # 0: show failures as they were drawn
     shrink_seconds: int = 20
     explain_runs: int = 250  # 0: do not explain
     table_rows: int = 24  # of the space-time table below a failure; 0: none
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of one run."""
+        return Limits(steps=self.steps_max, step_s=self.step_s, memory_bytes=self.memory_bytes)
 
 
 def parse_seeds(text: str) -> range:
@@ -143,11 +153,25 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _positive(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected a whole number from 1; got {value!r}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"expected a number of seconds above 0; got {value!r}")
+    return float(value)
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "seeds": _seeds,
     "strategy": _strategy,
     "store": _text,
-    "steps_max": _whole,
+    "steps_max": _positive,
+    "step_s": _seconds,
+    "memory_bytes": _positive,
     "shrink_runs": _whole,
     "shrink_seconds": _whole,
     "explain_runs": _whole,

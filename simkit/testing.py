@@ -171,10 +171,7 @@ def runs_of(
     explored: list[Explored] | None = None,
 ) -> Iterator[Trial]:
     """The runs of a test that belong to `seeds`."""
-    from simkit.world import Limits
-
-    limits = Limits(steps=settings.steps_max)
-    return trials(program_of(spec, arguments), strategy_of(spec, settings), seeds, limits, explored)
+    return trials(program_of(spec, arguments), strategy_of(spec, settings), seeds, settings.limits, explored)
 
 
 def run_seed(spec: Spec, arguments: Mapping[str, Any], seed: int, settings: Settings) -> Outcome[Any]:
@@ -271,15 +268,14 @@ def _misused(name: str, what: str, expected: str) -> SimkitError:
 
 
 def _bound_met(outcome: Outcome[Any]) -> SimkitError:
+    hint = "something runs away, or `steps_max` in [tool.simkit] is too low"
     return SimkitError(
         Problem(
             "simulation-bound",
             f"inconclusive: the run met its bound on {outcome.bound} after {outcome.steps} steps",
             f"virtual time {outcome.now_ns} ns",
             "a run that ends",
-            f"the program stood here:\n{outcome.stack}"
-            if outcome.stack
-            else "something runs away, or `steps_max` in [tool.simkit] is too low",
+            f"{hint}; the program stood here:\n{outcome.stack}" if outcome.stack else hint,
             ExitCode.INCONCLUSIVE,
         )
     )

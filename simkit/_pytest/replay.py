@@ -58,7 +58,7 @@ def replay(
     case: Case,
     spec: Spec,
     arguments: Mapping[str, Any],
-    steps_max: int,
+    limits: Limits,
     look: Look = Look(),  # noqa: B008  # frozen
     debugger: Debugger | None = None,
 ) -> Replayed:
@@ -69,7 +69,6 @@ def replay(
         error = failure_of(spec, outcome)
         return [] if error is None else [anomaly_of(error)]
 
-    limits = Limits(steps=steps_max)
     program = _program(case, spec, arguments)
     with look.sink() as sink:
         verdict = replaying.replay(case, program, judge=judge, limits=limits, trace_sink=sink, before=before)
@@ -82,13 +81,13 @@ def replay(
 
 
 def standstill(
-    case: Case, spec: Spec, arguments: Mapping[str, Any], steps_max: int, look: Look
+    case: Case, spec: Spec, arguments: Mapping[str, Any], limits: Limits, look: Look
 ) -> replaying.Standstill:
     """Run the case's test up to an event, and say how everything stands there. SimkitError for an event that is not there."""
     assert look.until is not None
     program = _program(case, spec, arguments)
     with look.sink() as sink:
-        return replaying.replay_until(case, program, look.until, limits=Limits(steps=steps_max), trace_sink=sink)
+        return replaying.replay_until(case, program, look.until, limits=limits, trace_sink=sink)
 
 
 def _program(case: Case, spec: Spec, arguments: Mapping[str, Any]) -> replaying.Program:

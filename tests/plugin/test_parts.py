@@ -11,6 +11,7 @@ import trio
 import simkit
 from simkit._pytest import nodes, replay
 from simkit.errors import SimkitError
+from simkit.limits import Limits
 from simkit.settings import Settings, load, parse_seeds
 from simkit.testing import Ambient, surrounded
 
@@ -57,6 +58,14 @@ def test_without_a_file_or_a_table_the_defaults_hold(tmp_path: Path) -> None:
     assert load(tmp_path) == Settings()
 
 
+def test_bounds_are_settings(tmp_path: Path) -> None:
+    """Those of a run, each by its name; what is not set is as everywhere."""
+    bounds = "steps_max = 7\nstep_s = 90\nmemory_bytes = 1_000\n"
+    (tmp_path / "pyproject.toml").write_text(f"[tool.simkit]\n{bounds}", encoding="utf-8")
+    assert load(tmp_path).limits == Limits(steps=7, step_s=90.0, memory_bytes=1_000)
+    assert Settings().limits == Limits()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -65,6 +74,10 @@ def test_without_a_file_or_a_table_the_defaults_hold(tmp_path: Path) -> None:
         ("[tool.simkit]\nseeds = true\n", "tool.simkit.seeds: expected a number of seeds"),
         ("[tool.simkit]\nseeds = '9-1'\n", "tool.simkit.seeds: '9-1' stands for"),
         ("[tool.simkit]\nshrink_runs = -1\n", "tool.simkit.shrink_runs: expected a whole number from 0"),
+        ("[tool.simkit]\nsteps_max = 0\n", "tool.simkit.steps_max: expected a whole number from 1; got 0"),
+        ("[tool.simkit]\nmemory_bytes = '1 GB'\n", "tool.simkit.memory_bytes: expected a whole number from 1"),
+        ("[tool.simkit]\nstep_s = 0\n", "tool.simkit.step_s: expected a number of seconds above 0; got 0"),
+        ("[tool.simkit]\nstep_s = nan\n", "tool.simkit.step_s: expected a number of seconds above 0; got nan"),
         ("[tool.simkit]\nstore = ''\n", "tool.simkit.store: expected text"),
         ("[tool.simkit]\nprofiles = 3\n", "tool.simkit.profiles: expected tables"),
         ("[tool.simkit.profiles]\nnightly = 3\n", "tool.simkit.profiles.nightly: expected a table"),
