@@ -17,7 +17,7 @@ _MANY = 6
 _LEGEND = (
     "Time is virtual and runs down; each column is a process or a task, drawn while it lives and dotted while it is paused. "
     "Arrows are messages, squares changes of a disk, triangles faults and choices, diamonds rules and named points, crosses "
-    "ends by force; what has a ring decides."
+    "ends by force; what has a ring decides. A replay can be stopped before an event by its number."
 )
 _TOLD = {
     "gap": "left out",
@@ -41,7 +41,7 @@ def diagram(table: Table) -> str:
 <div class="scroll" tabindex="0" role="region" aria-label="Space-time table">
 <table>
 <caption class="quiet">{_LEGEND}</caption>
-<thead><tr><th scope="col" class="time">time</th><th scope="col" class="lanes">{names}</th>
+<thead><tr><th scope="col" class="time">event</th><th scope="col" class="time">time</th><th scope="col" class="lanes">{names}</th>
 <th scope="col" class="what">what happens</th></tr></thead>
 <tbody>
 {rows}
@@ -71,7 +71,9 @@ def _table_row(table: Table, at: int, width: int) -> str:
     place = f' id="{escape(names[0], quote=True)}"' if names else ""
     kind = f"{row.kind}{' decides' if row.decides else ''}{' minor' if row.minor else ''}"
     told = f'<span class="hidden">{escape(_where(table, row))}: </span>{badge}{tags}{escape(_words(row))}'
-    return f'<tr{place} class="{kind}"><td class="time">{shown}</td>{drawing}<td class="what">{told}</td></tr>'
+    number = "" if row.kind == "gap" else row.event
+    start = f'<tr{place} class="{kind}"><td class="time">{number}</td>'
+    return f'{start}<td class="time">{shown}</td>{drawing}<td class="what">{told}</td></tr>'
 
 
 def _where(table: Table, row: Row) -> str:

@@ -64,6 +64,7 @@ class Draft:
     steps: int = 0  # how many steps of one task it stands for
     nth: int = 0  # which of the task's steps the first of them is
     alive: Mapping[Place, Life] | None = None  # what the row changes in the life of places
+    event: int = 0  # its number in the trace; of what is told beside the trace, that of the event before
 
 
 @attrs.frozen
@@ -82,6 +83,7 @@ class Row:
     minor: bool = False
     lives: tuple[Life, ...] = ()  # of every lane, after the row
     left_out: int = 0  # how many rows a gap stands for
+    event: int = 0  # the number by which a replay stops before it; of several, that of the first
 
 
 @attrs.frozen

@@ -91,6 +91,7 @@ class _Reader:
         self._numbers = itertools.count(1)
         self._says = ""
         self._index = 0
+        self._event = 0
         self._tellers: dict[str, Callable[..., None]] = {
             "start": self._start,
             "exited": self._ended,
@@ -119,6 +120,7 @@ class _Reader:
 
     def take(self, entry: int | Told) -> None:
         """One entry, or something told beside them."""
+        self._event = self._index
         if type(entry) is int:
             if entry < 0:
                 self._now_ns, self._running = -entry, None  # what follows is done by timers, up to the next step
@@ -127,6 +129,8 @@ class _Reader:
             self._index += 1
             return
         kind = str(cast("Told", entry)[0])
+        if kind.startswith("+"):
+            self._event = max(0, self._index - 1)
         teller = self._tellers.get(kind)
         if teller is not None:
             teller(*cast("Told", entry))
@@ -137,7 +141,7 @@ class _Reader:
     # ---- helpers
 
     def _add(self, kind: Kind, place: Place, text: str, **more: Any) -> Draft:
-        draft = Draft(self._now_ns, kind, place, text, **more)
+        draft = Draft(self._now_ns, kind, place, text, event=self._event, **more)
         self.drafts.append(draft)
         return draft
 
@@ -324,6 +328,11 @@ class _Reader:
         place = Place() if not named or named[0] == OUTSIDE else self._here(named[0])
         between = f" between {' and '.join(named)}" if named else ""
         self._add("fault", place, f"{what}{between}")
+
+
+def last_step(trace: Trace, task: int) -> int:
+    """The number of the event that is the last step of `task`; 0 when it took none."""
+    return max((index for index, entry in enumerate(trace.entries()) if entry == task), default=0)
 
 
 def short_name(name: str, task: int) -> str:

@@ -9,7 +9,7 @@ import attrs
 
 from simkit.spacetime.lanes import Lanes, lanes_of
 from simkit.spacetime.model import OUTSIDE, Draft, Life, Place, Row, Stack, Table
-from simkit.spacetime.reading import MAIN, read, short_name
+from simkit.spacetime.reading import MAIN, last_step, read, short_name
 from simkit.spacetime.watch import Known
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def table(
     drafts = read(trace, known, tags)
     if failure:
         last_ns = drafts[-1].at_ns if drafts else 0
-        drafts.append(Draft(last_ns, "failure", Place(task=MAIN), failure, decides=True))
+        event = last_step(trace, MAIN)
+        drafts.append(Draft(last_ns, "failure", Place(task=MAIN), failure, decides=True, event=event))
     _mark(drafts, explanation, events)
 
     def name(task: int) -> str:
@@ -168,6 +169,7 @@ def _row(
         decides=draft.decides,
         minor=draft.minor,
         lives=lives,
+        event=draft.event,
     )
 
 

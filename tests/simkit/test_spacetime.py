@@ -446,3 +446,32 @@ def test_names_of_columns_are_shortened_where_they_do_not_differ() -> None:
     assert heads("storage-server-number-1", "storage-server-number-2") == ["…-server-number-1", "…-server-number-2"]
     east, west = heads("eastern-storage-server", "western-storage-server")
     assert (east[:7], west[:7]) == ("eastern", "western")
+
+
+def test_rows_have_the_numbers_of_their_events() -> None:
+    """Those of the trace, by which a replay stops before them; in the page always, in the text when asked for."""
+
+    async def main(world: simkit.World) -> None:
+        world.host("machine").start(trio.sleep, 1)
+        await trio.sleep(2)
+        world.host("machine").power_loss()
+        await trio.sleep(3)
+
+    watch = Watch()
+    outcome = watch.run(main, tape=simkit.Tape.from_seed(0))
+    drawn = table(outcome.trace, watch.known, failure="It fails")
+    kinds = [event.kind for event in outcome.trace.events()]
+    rows = {row.kind: row for row in drawn.rows}
+    assert {kind: kinds[row.event] for kind, row in rows.items()} == {
+        "start": "start",
+        "end": "exited",
+        "fault": "power-loss",
+        "failure": "step",
+    }
+    ours = [event.index for event in outcome.trace.events() if event.detail == "task 1 main"]
+    assert rows["failure"].event == ours[-1]
+    heading, *lines = as_text(drawn, with_events=True).splitlines()
+    assert heading.split()[:2] == ["event", "time"]
+    assert [int(line.removeprefix(">").split()[0]) for line in lines] == [row.event for row in drawn.rows]
+    assert "event" not in as_text(drawn)
+    assert f'<td class="time">{rows["fault"].event}</td>' in as_html(drawn)
