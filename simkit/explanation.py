@@ -1,8 +1,8 @@
 """Why a shrunk run fails: which departure, or which ordering of two events, decides.
 
 By counterfactual runs: each departure is left out; each pre-emption is moved over the steps of the task that it stops,
-to and fro, until the run no longer fails. What makes a difference decides; a pre-emption that fails only between two steps
-of a task is told as the two orderings that it stands for.
+to and fro, until the run no longer fails so: it passes, or it fails in another way, which is told. What makes a difference
+decides; a pre-emption that fails only between two steps of a task is told as the two orderings that it stands for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 
 from simkit.shrinking.loose import Move
+from simkit.shrinking.retrial import worded
 from simkit.shrinking.search import Attempt, Budget, Fingerprint, OverBudget, Plan, Runs, RunWith, merged
 from simkit.tape import Site
 
@@ -43,10 +44,11 @@ class Event:
 
 @attrs.frozen
 class Ordering:
-    """The run fails while `first` comes before `second`, and no longer when they change places."""
+    """The run fails so while `first` comes before `second`, and no longer when they change places."""
 
     first: Event
     second: Event
+    otherwise: Fingerprint | None = None  # how it fails when they change places; None: it does not fail
 
     def __str__(self) -> str:
         return f"{self.first} comes before {self.second}"
@@ -54,11 +56,12 @@ class Ordering:
 
 @attrs.frozen
 class Cause:
-    """The run fails with this departure, and no longer when its value is `passes_with` (0: nothing special)."""
+    """The run fails so with this departure, and no longer when its value is `passes_with` (0: nothing special)."""
 
     site: Site
     value: int
     passes_with: int = 0
+    otherwise: Fingerprint | None = None  # how it fails without the departure; None: it does not fail
 
     def __str__(self) -> str:
         label, key, occurrence = self.site
@@ -78,14 +81,23 @@ class Explanation:
     complete: bool  # whether every counterfactual fitted into the bound
     by_default: bool = False  # whether the run departs from the default one in nothing
 
+    @property
+    def fails_otherwise(self) -> bool:
+        """Whether a run without one of the things that decide fails too, in another way."""
+        kinds: list[Cause | Ordering] = [*self.causes, *self.orderings]
+        return any(one.otherwise is not None for one in kinds)
+
     def __str__(self) -> str:
         """One sentence."""
         return self.sentence(str)
 
     def sentence(self, name: Callable[[Event], str]) -> str:
-        """One sentence, with the events called as `name` says."""
-        parts = [f"with {cause}" for cause in self.causes]
-        parts += [f"while {name(one.first)} comes before {name(one.second)}" for one in self.orderings]
+        """One sentence, with the events called as `name` says. Where it tells nothing else, nothing fails otherwise."""
+        parts = [f"with {cause}{_otherwise('without it', cause.otherwise)}" for cause in self.causes]
+        parts += [
+            f"while {name(one.first)} comes before {name(one.second)}{_otherwise('else', one.otherwise)}"
+            for one in self.orderings
+        ]
         short = "" if self.complete else f", as far as {self.runs} runs tell"
         if self.by_default:
             return "It fails by default: no fault, no choice and no pre-emption is needed."
@@ -94,7 +106,7 @@ class Explanation:
         if len(parts) > _TOLD_MAX:
             parts = [*parts[:_TOLD_MAX], f"with {len(parts) - _TOLD_MAX} more that decide as well"]
         told = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-        return f"It fails only {told}{short}."
+        return f"It fails {'so ' * self.fails_otherwise}only {told}{short}."
 
 
 def explain(run_with: RunWith, shrunk: Attempt, *, runs_max: int = RUNS_MAX) -> Explanation:
@@ -139,11 +151,12 @@ class _Inquiry:
         """Leave one out; where that decides, see whether the next smaller value would do as well."""
         given = self._shrunk.departures
         for site, value in sorted(given.items()):
-            if self._fails(departures={other: kept for other, kept in given.items() if other != site}):
+            without = self._run(departures={other: kept for other, kept in given.items() if other != site}).fingerprint
+            if without == self._shrunk.fingerprint:
                 self.indifferent.append(site)
                 continue
             nearest = value > 1 and not self._fails(departures={**given, site: value - 1})
-            self.causes.append(Cause(site, value, value - 1 if nearest else 0))
+            self.causes.append(Cause(site, value, value - 1 if nearest else 0, without))
 
     def moves(self) -> None:
         """Move every pre-emption, turn every free choice."""
@@ -164,13 +177,15 @@ class _Inquiry:
         begun = _count(plan[:at], taken)
         earliest = self._edge(at, range(steps - 1, -1, -1))
         if earliest is not None:
-            yield Ordering(Event(stopped, before + earliest + 1), Event(taken, begun + 1))
+            length, otherwise = earliest
+            yield Ordering(Event(stopped, before + length + 1), Event(taken, begun + 1), otherwise)
         latest = self._edge(at, range(steps + 1, steps + _WINDOW_MAX))
         if latest is not None:
-            yield Ordering(Event(taken, begun + self._needed(at)), Event(stopped, before + latest))
+            length, otherwise = latest
+            yield Ordering(Event(taken, begun + self._needed(at)), Event(stopped, before + length), otherwise)
 
-    def _edge(self, at: int, lengths: Iterable[int]) -> int | None:
-        """The first of `lengths` for the segment before `at` with which the run does not fail; None for no such."""
+    def _edge(self, at: int, lengths: Iterable[int]) -> tuple[int, Fingerprint | None] | None:
+        """The first of `lengths` for the segment before `at` with which the run does not fail so, and how it fails then."""
         plan = self._shrunk.plan
         task, steps = plan[at - 1]
         for length in lengths:
@@ -178,7 +193,7 @@ class _Inquiry:
             changed = (*plan[: at - 1], (task, length), *rest)
             attempt = self._run(plan=changed)
             if attempt.fingerprint != self._shrunk.fingerprint:
-                return length
+                return length, attempt.fingerprint
             if length > steps and not _begins_with(attempt, changed[:at]):
                 return None  # the task could not go on so long: there is nothing to move over
         return None
@@ -197,9 +212,10 @@ class _Inquiry:
     def _choice(self, at: int, move: Move) -> Iterator[Ordering]:
         """Who was chosen when the running task could not go on: let the default one go first."""
         plan = self._shrunk.plan
-        if not self._fails(plan=(*plan[:at], (move.instead_of, plan[at][1]), *plan[at + 1 :])):
+        turned = self._run(plan=(*plan[:at], (move.instead_of, plan[at][1]), *plan[at + 1 :])).fingerprint
+        if turned != self._shrunk.fingerprint:
             first = Event(move.task, _count(plan[:at], move.task) + 1)
-            yield Ordering(first, Event(move.instead_of, _count(plan[:at], move.instead_of) + 1))
+            yield Ordering(first, Event(move.instead_of, _count(plan[:at], move.instead_of) + 1), turned)
 
     def _fails(self, departures: Mapping[Site, int] | None = None, plan: Plan | None = None) -> bool:
         return self._run(departures, plan).fingerprint == self._shrunk.fingerprint
@@ -238,4 +254,8 @@ def _placed(orderings: list[Ordering], run_with: RunWith, shrunk: Attempt) -> tu
         name, stack = known.get((event.task, event.nth), ("", ()))
         return attrs.evolve(event, name=name, stack=stack)
 
-    return tuple(Ordering(placed(one.first), placed(one.second)) for one in orderings)
+    return tuple(Ordering(placed(one.first), placed(one.second), one.otherwise) for one in orderings)
+
+
+def _otherwise(when: str, failure: Fingerprint | None) -> str:
+    return "" if failure is None else f" ({when}: {worded(failure)})"

@@ -174,7 +174,9 @@ def sentence(why: Explanation) -> str:
     parts += [f"while {ordering}" for ordering in why.orderings[:_CAUSES_MAX]]
     if not parts:
         return ""
-    return f"it fails only {_listed(parts)}" + ("" if why.complete else f", as far as {why.runs} runs tell")
+    return f"it fails {'so ' * why.fails_otherwise}only {_listed(parts)}" + (
+        "" if why.complete else f", as far as {why.runs} runs tell"
+    )
 
 
 def _listed(words: list[str]) -> str:

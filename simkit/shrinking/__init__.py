@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from simkit.shrinking.loose import LooseSchedule, Move
 from simkit.shrinking.minimiser import Shrunk, shrink
-from simkit.shrinking.retrial import Retrial, fingerprint_of
+from simkit.shrinking.retrial import Retrial, fingerprint_of, worded
 from simkit.shrinking.search import Attempt, Budget, Departures, Fingerprint, Plan, Progress, RunWith
 
 __all__ = [
@@ -29,4 +29,5 @@ __all__ = [
     "Shrunk",
     "fingerprint_of",
     "shrink",
+    "worded",
 ]

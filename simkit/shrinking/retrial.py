@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from simkit.blame import places_of
@@ -89,3 +92,19 @@ def fingerprint_of(error: BaseException) -> Fingerprint:
     code = (error.problem.code,) if isinstance(error, SimkitError) else ()
     places = [part for place in places_of(error) for part in (place.filename, place.lineno)]
     return (type(error).__qualname__, *code, *places)
+
+
+def worded(fingerprint: Fingerprint) -> str:
+    """What `fingerprint_of` gave, or its repr, for people: "AssertionError at bank.py:12"; any other as it is."""
+    if isinstance(fingerprint, str):
+        try:
+            fingerprint = ast.literal_eval(fingerprint) if fingerprint.startswith("(") else (fingerprint,)
+        except (SyntaxError, ValueError):
+            return str(fingerprint)
+    if not isinstance(fingerprint, tuple) or not fingerprint:
+        return str(fingerprint)
+    name, *rest = fingerprint
+    if name == "group":
+        return " and ".join(worded(one) for one in rest[0])
+    lines = [f"{Path(file).name}:{line}" for file, line in itertools.pairwise(rest) if isinstance(line, int)]
+    return f"{name} at {' and '.join(lines)}" if lines else str(name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
-from simkit.explanation import RUNS_MAX, Cause, Explanation, Ordering, explain
-from simkit.shrinking import Attempt, Retrial, shrink
+import simkit
+from simkit.explanation import RUNS_MAX, Cause, Event, Explanation, Ordering, explain
+from simkit.shrinking import Attempt, Retrial, shrink, worded
 from tests.simkit.shrink_programs import (
     fault_and_schedule,
     faulty_operations,
@@ -113,3 +115,47 @@ def test_the_sentence_stays_a_sentence() -> None:
 def test_explaining_is_deterministic() -> None:
     """The same failure is explained in the same words."""
     assert explained(lost_update)[2] == explained(lost_update)[2]
+
+
+def test_what_fails_without_it_is_told() -> None:
+    """A run that fails in another way when the cause is left out does not pass then, and the sentence says so."""
+
+    async def main(world: simkit.World) -> None:
+        chances = world.tape.stream("s")
+        late, wrong = chances.choose("late", 2), chances.choose("wrong", 2)
+        await trio.sleep(late)
+        assert not (late and wrong), "both"
+        assert not wrong, "one"
+
+    retrial = Retrial(main)
+    attempt = retrial({("s", "late", 0): 1, ("s", "wrong", 0): 1}, ())
+    line = main.__code__.co_firstlineno + 5
+    assert str(explain(retrial, attempt)) == (
+        f"It fails so only with s/late#0 = 1 (without it: AssertionError at test_explanation.py:{line}) and with s/wrong#0 = 1."
+    )
+
+
+def test_orderings_tell_what_happens_else() -> None:
+    """As causes do."""
+    event = Event(1, 1, "a")
+    told = Explanation("x", (), (Ordering(event, event, ("ValueError", "/src/b.py", 3)),), (), 9, complete=True)
+    assert (
+        str(told) == "It fails so only while step 1 of a #1 comes before step 1 of a #1 (else: ValueError at b.py:3)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "words"),
+    [
+        (("AssertionError", "/src/bank.py", 12), "AssertionError at bank.py:12"),
+        ("('AssertionError', '/src/bank.py', 12)", "AssertionError at bank.py:12"),
+        (("DeadlockError", "deadlock", "/a.py", 1, "/b.py", 2), "DeadlockError at a.py:1 and b.py:2"),
+        (("group", ("('ValueError',)", "('OSError', 'x.py', 1)")), "ValueError and OSError at x.py:1"),
+        ("lost-write", "lost-write"),
+        ("(odd", "(odd"),
+        (7, "7"),
+    ],
+)
+def test_fingerprints_in_words(fingerprint: Any, words: str) -> None:
+    """Those of exceptions, their reprs, and whatever else a caller made one of."""
+    assert worded(fingerprint) == words
