@@ -26,13 +26,11 @@ _WINDOW = 32
 _CROSSED = 16
 #: How long the turn is lost: long enough for others to do what they are about to do, also to be started first.
 _AWAY_NS = (1_000_000, 10_000_000, 100_000_000)
-_NOT_THE_PROGRAMS = tuple(
-    {
-        str(Path(threading.__file__).parent),
-        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        str(Path(simkit.__file__).parent),
-        "<",  # made up on the way, by whatever library
-    }
+_NOT_THE_PROGRAMS = (
+    str(Path(threading.__file__).parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(simkit.__file__).parent),
+    "<",  # made up on the way, by whatever library
 )
 
 
