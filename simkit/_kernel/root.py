@@ -6,9 +6,13 @@ error of a system task, goes trio's own way, and so does all of it for versions 
 
 from __future__ import annotations
 
-from typing import Any
+import types
+from collections.abc import Callable, Generator
+from typing import Any, NoReturn
 
-from trio._core._run import CancelScope, CancelStatus, Nursery
+from trio._core._run import NONSTRICT_EXCEPTIONGROUP_NOTE, CancelScope, CancelStatus, Nursery
+from trio._core._traps import CancelShieldedCheckpoint, WaitTaskRescheduled
+from trio.lowlevel import Abort
 
 from simkit._kernel import fingerprint
 
@@ -45,8 +49,31 @@ def opened(task: Any, strict_exception_groups: bool) -> Nursery:
     return nursery
 
 
-def close(nursery: Nursery, failed: BaseException | None) -> None:
-    """Close it once all have left it; raises what is left of what failed in it."""
+@types.coroutine
+def left(nursery: Nursery) -> Generator[Any, Any, None]:
+    """Wait until all have left it, and it is closed; one that is left already waits no more than trio does."""
+    nursery._nested_child_running = False
+    nursery._check_nursery_closed()
+    if nursery._closed:
+        answer = yield CancelShieldedCheckpoint
+    else:
+        nursery._parent_waiting_in_aexit = True
+        answer = yield _WAIT
+    answer.unwrap()
+    nursery._parent_task._child_nurseries.remove(nursery)
+
+
+def _stays(_raise_cancel: Callable[[], NoReturn]) -> Abort:
+    """Who waits for others stays, cancelled or not."""
+    return Abort.FAILED
+
+
+_WAIT = WaitTaskRescheduled(_stays)
+
+
+def close(nursery: Nursery) -> None:
+    """Close its scope, once all have left it; raises what is left of what failed in it."""
+    failed = _failed(nursery)
     scope, task = nursery.cancel_scope, nursery._parent_task
     status = scope._cancel_status
     if (
@@ -61,6 +88,18 @@ def close(nursery: Nursery, failed: BaseException | None) -> None:
         scope._cancel_status = None
         task._cancel_status = _no_status
         return
-    left = scope._close(failed)
-    if left is not None:
-        raise left
+    rest = scope._close(failed)
+    if rest is not None:
+        raise rest
+
+
+def _failed(nursery: Nursery) -> BaseException | None:
+    errors = nursery._pending_excs
+    if not errors:
+        return None
+    if len(errors) == 1 and not nursery._strict_exception_groups:
+        return errors[0]
+    group = BaseExceptionGroup("Exceptions from Trio nursery", errors)
+    if not nursery._strict_exception_groups:
+        group.add_note(NONSTRICT_EXCEPTIONGROUP_NOTE)
+    return group

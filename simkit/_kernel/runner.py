@@ -158,7 +158,8 @@ class SimRunner(Runner):
             self.main_task = self.spawn_impl(async_fn, args, nursery, "main")
         except BaseException as error:  # noqa: BLE001  # what is no async function is the caller's error, as it is
             self.main_task_outcome = Error(error)
-        root.close(nursery, await nursery._nested_child_finished(None))
+        await root.left(nursery)
+        root.close(nursery)
         if self.main_task is None:
             return
         for _ in range(_ORPHAN_STEPS_MAX):  # whose nursery was closed over them: they are cancelled, and clean up now

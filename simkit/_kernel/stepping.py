@@ -16,6 +16,7 @@ from trio._core._run import GLOBAL_RUN_CONTEXT, Task
 from trio._core._traps import CancelShieldedCheckpoint
 
 from simkit._kernel.owner import INNER
+from simkit._kernel.tasks import SimTask
 from simkit.effects import EVERYTHING, Footprint, Kind, footprint
 
 #: So many innermost frames of the program tell where a task is.
@@ -34,7 +35,8 @@ async def step(kind: Kind = "local", resource: str = "") -> None:
 
     The step must do no more than it says to what tasks share. One that cancels others is better not declared.
     """
-    runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
+    here = GLOBAL_RUN_CONTEXT.__dict__
+    runner = here.get("runner")
     if runner is None:
         await _bare()
         return
@@ -42,7 +44,7 @@ async def step(kind: Kind = "local", resource: str = "") -> None:
     if kernel is None:
         await trio.lowlevel.checkpoint()
         return
-    task = GLOBAL_RUN_CONTEXT.task
+    task = here["task"]
     kernel.pending[task._counter] = footprint(kind, resource)
     if task.context.get(INNER) is not None:
         await _bare()
@@ -69,7 +71,9 @@ def _bare() -> Generator[None, None, None]:
 
 @types.coroutine
 def _shielded() -> Generator[Any, Any, None]:
-    (yield CancelShieldedCheckpoint).unwrap()
+    answer = yield CancelShieldedCheckpoint
+    if type(answer) is not SimTask:  # which the fast loop answers with, and which holds nothing
+        answer.unwrap()
 
 
 class Peek:
