@@ -51,6 +51,7 @@ KernelName = Literal["fast", "fallback"]
 __all__ = ["EPOCH_NS", "Host", "Limits", "Outcome", "World", "run"]
 
 _FIRST_PID = 101
+_COROUTINE = inspect.CO_COROUTINE
 #: Garbage is collected between two runs once so many objects have been made since.
 _GARBAGE_MAX = 100_000
 #: How long it takes until a thread goes on, and how often.
@@ -481,14 +482,10 @@ def _away_ns(tape: Tape) -> int:
 
 def _outside(main: Callable[[World], Awaitable[T]], world: World) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """What the main task runs: `main` itself when it is but a function of one argument, as most often."""
-    code = main.__code__ if type(main) is FunctionType else None
-    if (
-        code is not None
-        and code.co_flags & inspect.CO_COROUTINE
-        and code.co_argcount == 1
-        and not code.co_kwonlyargcount
-    ):
-        return main, (world,)
+    if type(main) is FunctionType:
+        code = main.__code__
+        if code.co_argcount == 1 and code.co_flags & _COROUTINE and not code.co_kwonlyargcount:
+            return main, (world,)
     return _awaited, (main, world)
 
 
