@@ -26,6 +26,7 @@ from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.strategy import Fifo, RandomWalk, Strategy
 from simkit.tape import Stream, Tape
+from simkit.testing import raised_in
 from simkit.world import Limits, Outcome, World, run
 
 __all__ = ["Campaign", "Failure", "Inconclusive", "campaign"]
@@ -206,7 +207,7 @@ def _ran(
     tape = Tape.from_seed(seed)
     chosen = Fifo() if strategy is None else strategy(tape.stream("schedule"))
     outcome = run(program, tape=tape, strategy=chosen, limits=limits)
-    error = failure_of(outcome, processes_may_fail=processes_may_fail)
+    error = raised_in(outcome, processes_may_fail=processes_may_fail)
     return _Ran(
         seed=seed,
         digest=outcome.digest,
@@ -215,26 +216,19 @@ def _ran(
         now_ns=outcome.now_ns,
         bound=outcome.bound,
         error="" if error is None else told(error).partition("\n")[0][:_TEXT_MAX],
-        case=None if error is None else _case(outcome, error, seed, target),
+        case=None if error is None else _case(outcome, error, seed, target, processes_may_fail=processes_may_fail),
         fired={name: times for name, times in outcome.fired.items() if times},
         coverage=Coverage.of([outcome]),
     )
 
 
-def failure_of(outcome: Outcome[Any], *, processes_may_fail: bool) -> BaseException | None:
-    """What is wrong with a run: what main raised, or what a process ended with."""
-    if outcome.error is not None or processes_may_fail:
-        return outcome.error
-    errors = (process.status.error for process in outcome.failures if process.status is not None)
-    return next((error for error in errors if error is not None), None)
-
-
-def _case(outcome: Outcome[Any], error: BaseException, seed: int, target: str) -> Case:
+def _case(outcome: Outcome[Any], error: BaseException, seed: int, target: str, *, processes_may_fail: bool) -> Case:
     return Case(
         world="simulated",
         target={"program": target},
         scenario={},
         seed=seed,
+        options={"processes_may_fail": processes_may_fail},
         departures=outcome.departures,
         schedule=outcome.schedule,
         expect={"obligation": "program", "anomaly": type(error).__name__},

@@ -24,6 +24,7 @@ from simkit.shrinking import LooseSchedule
 from simkit.standstill import Standstill
 from simkit.stepwise import Moment, Stop, Stopping, step_of
 from simkit.strategy import ReplayDivergedError, ReplaySchedule, Segment, Strategy, StrategyError
+from simkit.testing import raised_in
 from simkit.trace import Sink
 from simkit.world import KernelName, Limits, Outcome, World, run
 
@@ -41,6 +42,12 @@ _LIMITS = Limits()
 def what_is_raised(outcome: Outcome[Any]) -> Sequence[str]:
     """The type of what main raised, as in the cases of `search` and of `campaign`."""
     return () if outcome.error is None else (type(outcome.error).__name__,)
+
+
+def _first_raised(outcome: Outcome[Any]) -> Sequence[str]:
+    """As `what_is_raised`, of a campaign in which no process may fail: that of the first process that did, before main's."""
+    error = raised_in(outcome, processes_may_fail=False)
+    return () if error is None else (type(error).__name__,)
 
 
 @attrs.frozen
@@ -79,7 +86,7 @@ def replay(
     case: Case,
     program: Program,
     *,
-    judge: Judge = what_is_raised,
+    judge: Judge | None = None,
     wanted: str | None = None,
     kernel: KernelName = "fast",
     guard: bool = True,
@@ -92,7 +99,7 @@ def replay(
     Args:
         case: of the simulated world, with the program that it was found in.
         program: what is run, as for `simkit.run`.
-        judge: what a run shows that it should not; default: the type of what main raised.
+        judge: what a run shows that it should not; default: the type of what main raised, or a process that may not fail.
         wanted: which of these the case promises; default: `case.expect["anomaly"]`.
         kernel: as for `run`.
         guard: as for `run`.
@@ -104,6 +111,8 @@ def replay(
     Raises: SimkitError when there is no such event, or for a case of real processes.
     """
     _check(case, program)
+    if judge is None:
+        judge = what_is_raised if case.options.get("processes_may_fail", True) else _first_raised
     again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
     outcome = again.watched(before, trace_sink) if before is not None else again.strictly(trace_sink)
     if isinstance(outcome.error, Stop):

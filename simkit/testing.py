@@ -181,16 +181,22 @@ def run_seed(spec: Spec, arguments: Mapping[str, Any], seed: int, settings: Sett
 
 def failure_of(spec: Spec, outcome: Outcome[Any]) -> BaseException | None:
     """Why a run fails its test; None when it passes."""
-    if outcome.error is not None:
-        return outcome.error
-    if outcome.bound is not None:
+    if outcome.error is None and outcome.bound is not None:
         return _bound_met(outcome)
-    if spec.processes_may_fail:
-        return None
-    for process in outcome.failures:
-        if process.status is not None and process.status.error is not None:
-            return process.status.error
-    return None
+    return raised_in(outcome, processes_may_fail=spec.processes_may_fail)
+
+
+def raised_in(outcome: Outcome[Any], *, processes_may_fail: bool) -> BaseException | None:
+    """What main raised, or the first failed process, where none may fail: what main says after that is a consequence.
+
+    Errors of the kit, such as a refusal or a deadlock, and what is no `Exception`, such as the end of a test by its runner,
+    stay first.
+    """
+    error = outcome.error
+    if processes_may_fail or isinstance(error, SimkitError) or not isinstance(error, Exception | None):
+        return error
+    ended = (process.status.error for process in outcome.failures if process.status is not None)
+    return next((raised for raised in ended if raised is not None), error)
 
 
 async def _call(function: TestFunction, arguments: dict[str, Any], world: World) -> object:

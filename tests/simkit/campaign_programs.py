@@ -30,6 +30,16 @@ async def process_fails(world: World) -> None:
     await world.host("desk").start(broken).wait()
 
 
+async def main_notices(world: World) -> None:
+    """A process fails, and main by that."""
+
+    async def broken() -> None:
+        raise OSError("broken")
+
+    status = await world.host("desk").start(broken).wait()
+    assert status.error is None, "the process ended badly"
+
+
 async def runs_away(world: World) -> None:
     """Seed 2 sleeps for ever, an hour at a time."""
     while world.tape.entropy == 2:  # noqa: ASYNC110  # nothing ever happens, on purpose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ import pytest
 import trio
 
 import simkit
+from simkit import testing
 from simkit.blame import places_of
 from simkit.shrinking import fingerprint_of
 
@@ -93,3 +95,28 @@ def test_without_a_line_of_the_program_the_innermost_counts() -> None:
     error.__traceback__ = error.__traceback__.tb_next  # without this test
     assert [place.filename for place in places_of(error)] == [trio.__file__]
     assert places_of(ValueError()) == ()
+
+
+def test_a_failed_process_is_the_failure_before_what_main_makes_of_it() -> None:
+    """Unless processes may fail; a refusal stays first in any case."""
+
+    async def notices(world: simkit.World) -> None:
+        async def broken() -> None:
+            raise OSError("broken")
+
+        status = await world.host("desk").start(broken).wait()
+        assert status.error is None, "it ended badly"
+
+    async def is_refused(world: simkit.World) -> None:
+        with contextlib.suppress(AssertionError):
+            await notices(world)
+        await trio.Event().wait()
+
+    for program, may_fail, expected in [
+        (notices, False, OSError),
+        (notices, True, AssertionError),
+        (is_refused, False, simkit.DeadlockError),
+    ]:
+        outcome = simkit.run(program, tape=simkit.Tape.from_seed(0))
+        error = testing.failure_of(testing.Spec(program, None, None, processes_may_fail=may_fail), outcome)
+        assert type(error) is expected

@@ -82,6 +82,18 @@ def test_a_process_that_fails_is_a_failure_unless_it_may() -> None:
     assert campaign(programs.process_fails, 2, processes_may_fail=True).passed
 
 
+def test_a_failed_process_comes_before_what_main_makes_of_it() -> None:
+    """It is the cause, and its case is reproduced by that; where processes may fail, main's error is all there is."""
+    for program, may_fail, error in [
+        (programs.process_fails, False, "OSError: broken"),
+        (programs.main_notices, False, "OSError: broken"),
+        (programs.main_notices, True, "AssertionError: the process ended badly"),
+    ]:
+        found = campaign(program, 1, processes_may_fail=may_fail).failures[0]
+        assert found.error == error
+        assert replay(found.case, program).answer == "reproduced"
+
+
 def test_a_run_that_meets_a_bound_is_inconclusive() -> None:
     """Neither a pass nor a failure."""
     found = campaign(programs.runs_away, 4, limits=Limits(time_ns=10**15))
