@@ -155,7 +155,6 @@ def test_a_trace_that_runs_away_is_inconclusive() -> None:
 
 @pytest.mark.slow
 def test_the_dead_who_go_on_are_thrown_out_and_the_rest_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process whose code never awaits is ended, and the run goes on without it."""
     """A killed process whose code swallows what its handles say, without an await: it ends, and the world goes on.
 
     When the watchdog looked leaves nothing behind, whatever it took to get the code out.
