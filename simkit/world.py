@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
-import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
@@ -51,7 +50,6 @@ KernelName = Literal["fast", "fallback"]
 __all__ = ["EPOCH_NS", "Host", "Limits", "Outcome", "World", "run"]
 
 _FIRST_PID = 101
-_COROUTINE = inspect.CO_COROUTINE
 #: Garbage is collected between two runs once so many objects have been made since.
 _GARBAGE_MAX = 100_000
 #: How long it takes until a thread goes on, and how often.
@@ -349,7 +347,7 @@ def run(
     )
     with Turn(), watch as watched, _Surroundings(world, guard=guard) as refusals:
         try:
-            value = core.run(drive, *_outside(main, world))
+            value = core.run(drive, _outside, (main, world))
             if world.has_network:
                 world.network.check_mentions()
             getattr(strategy, "finish", _nothing)(core.steps)
@@ -480,16 +478,7 @@ def _away_ns(tape: Tape) -> int:
     return _AWAY_NS[tape.stream("threads").choose("loses turn", 5, _AWAYS)]
 
 
-def _outside(main: Callable[[World], Awaitable[T]], world: World) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """What the main task runs: `main` itself when it is but a function of one argument, as most often."""
-    if type(main) is FunctionType:
-        code = main.__code__
-        if code.co_argcount == 1 and code.co_flags & _COROUTINE and not code.co_kwonlyargcount:
-            return main, (world,)
-    return _awaited, (main, world)
-
-
-async def _awaited(main: Callable[[World], Awaitable[T]], world: World) -> T:
+async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:
     """The main task, whatever kind of awaitable `main` gives."""
     return await main(world)
 
