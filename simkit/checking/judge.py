@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
+from simkit.checking import models
 from simkit.checking.history import History, Operation
 from simkit.checking.model import WHOLE, Model
 from simkit.checking.search import Search
 from simkit.checking.timeline import overlapping, parts, timeline
 from simkit.checking.verdict import Answer, Evidence, Verdict
-from simkit.errors import ExitCode, Problem, SimkitError, told
+from simkit.errors import ExitCode, Problem, SimkitError, told, wrong
 
 #: Situations that a part may meet before the next one has its turn; doubled each round.
 _QUANTUM = 50
@@ -35,6 +36,7 @@ class Bounds:
 
 
 _BOUNDS = Bounds()
+_MODELS = "see simkit.checking.models for ready ones, such as models.key_value()"
 
 
 def check(history: History | Iterable[Operation], model: Model, *, bounds: Bounds = _BOUNDS) -> Verdict:
@@ -46,9 +48,12 @@ def check(history: History | Iterable[Operation], model: Model, *, bounds: Bound
         bounds: when to give up.
 
     Returns: the verdict, true only when an order was found. A history in which nothing returned proves nothing, and is
-    inconclusive. Raises SimkitError when the model fails, as for an operation that it does not know.
+    inconclusive. Raises SimkitError for an operation that the model does not know, and when the model fails.
     """
+    _check(history, model)
     operations = history.operations() if isinstance(history, History) else tuple(history)
+    for one in operations:
+        _need_known(one, model)
     if len(operations) > bounds.operations:
         return _inconclusive(model, operations, f"{len(operations)} operations, and the bound is {bounds.operations}")
     if not any(one.definite for one in operations):
@@ -61,6 +66,36 @@ def check(history: History | Iterable[Operation], model: Model, *, bounds: Bound
     answer: Answer = "not linearizable" if refuted else "inconclusive" if reason else "linearizable"
     situations = sum(search.situations for search in searches)
     return Verdict(model.name, answer, len(operations), len(lines), situations, evidence, "" if refuted else reason)
+
+
+def _check(history: object, model: object) -> None:
+    """Refuse what is no history, or no model."""
+    if not isinstance(history, Iterable | History):
+        raise wrong("check: history", history, "a History, or a list of operations")
+    if not isinstance(model, Model):
+        name = getattr(model, "__name__", "")
+        is_ready = callable(model) and getattr(models, name, None) is model
+        raise wrong("check: model", model, "a model", f"call it: models.{name}()" if is_ready else _MODELS)
+
+
+def _need_known(one: object, model: Model) -> None:
+    """Refuse what is no operation, or none of the model."""
+    if not isinstance(one, Operation):
+        raise wrong(
+            "check: history", one, "operations: simkit.checking.Operation(process, asked, answer, called, returned)"
+        )
+    if model.knows(one.asked):
+        return
+    has = [f"{name}({', '.join(arguments.split())})" for name, arguments in (model.operations or {}).items()]
+    raise SimkitError(
+        Problem(
+            "operation-unknown",
+            f"a {model.name} knows no operation {one.asked[0]!r} with {len(one.asked) - 1} arguments",
+            str(one),
+            f"one of {', '.join(has)}",
+            "name the operations of the history as the model does, or judge it by another one",
+        )
+    )
 
 
 def _take_turns(searches: list[Search], bounds: Bounds) -> tuple[Search | None, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -54,6 +54,8 @@ class Model:
         grows: `grows(asked)` says that an operation only adds to a state, as an append does. Optional, with `within`.
         within: `within(state, asked, answer)` says whether operations that grow may lead from the state to one in which
             this answer, of an operation that `reads`, is right. Where they cannot, a search looks no further.
+        operations: the names of the operations that the object has, each with the names of its arguments ("key value").
+            Optional: a check then says at once of an operation that it is none of these.
     """
 
     name: str
@@ -63,3 +65,11 @@ class Model:
     reads: Callable[[Asked, Any], bool] = _may_write
     grows: Callable[[Asked], bool] | None = None
     within: Callable[[Any, Asked, Any], bool] | None = None
+    operations: Mapping[str, str] | None = None
+
+    def knows(self, asked: Asked) -> bool:
+        """Whether the object has such an operation, with so many arguments; always when the model does not list any."""
+        if self.operations is None:
+            return True
+        arguments = self.operations.get(asked[0]) if isinstance(asked[0], str) else None
+        return arguments is not None and len(arguments.split()) == len(asked) - 1

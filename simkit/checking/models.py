@@ -7,19 +7,23 @@ know, `check` says which it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, NoReturn
+from typing import Any
 
 from simkit.checking.model import REFUSED, UNKNOWN, WHOLE, Asked, Model
+
+_REGISTER = {"read": "", "write": "value"}
+_STORE = {"get": "key", "put": "key value", "append": "key more", "cas": "key expected value", "delete": "key"}
 
 
 def register(initial: Any = None) -> Model:
     """One value: `("read",)` → the value; `("write", value)`."""
-    return Model("register", initial, _register, reads=_reads("read"))
+    return Model("register", initial, _register, reads=_reads("read"), operations=_REGISTER)
 
 
 def cas_register(initial: Any = None) -> Model:
     """A register with `("cas", expected, value)` → whether it was the expected one, and so was replaced."""
-    return Model("compare-and-set register", initial, _register, reads=_reads("read"))
+    operations = {**_REGISTER, "cas": "expected value"}
+    return Model("compare-and-set register", initial, _register, reads=_reads("read"), operations=operations)
 
 
 def key_value(missing: Any = None) -> Model:
@@ -41,7 +45,7 @@ def key_value(missing: Any = None) -> Model:
             return True
         return answer[: len(state)] == state
 
-    return Model("key-value store", missing, step, _second, _reads("get"), grows=_appends, within=within)
+    return Model("key-value store", missing, step, _second, _reads("get"), _appends, within, _STORE)
 
 
 def set_() -> Model:
@@ -50,7 +54,8 @@ def set_() -> Model:
     `("add", element)` → whether it was new, or None; `("remove", element)` → whether it was there, or None;
     `("contains", element)` → whether it is there; `("read",)` → all elements, as any iterable.
     """
-    return Model("set", frozenset(), _set, _element, _reads("contains", "read"))
+    operations = {"add": "element", "remove": "element", "contains": "element", "read": ""}
+    return Model("set", frozenset(), _set, _element, _reads("contains", "read"), operations=operations)
 
 
 def queue(empty: Any = None) -> Model:
@@ -59,18 +64,16 @@ def queue(empty: Any = None) -> Model:
     def step(state: tuple[Any, ...], asked: Asked, answer: Any) -> Any:
         if asked[0] == "enqueue":
             return (*state, asked[1])
-        if asked[0] != "dequeue":
-            _unknown("queue", asked, "enqueue, dequeue")
         if answer is not UNKNOWN and answer != (state[0] if state else empty):
             return REFUSED
         return state[1:]
 
-    return Model("queue", (), step)
+    return Model("queue", (), step, operations={"enqueue": "element", "dequeue": ""})
 
 
 def lock() -> Model:
     """A lock: `("acquire", owner)` → False when somebody had it (a try), else anything; `("release", owner)`."""
-    return Model("lock", None, _lock)
+    return Model("lock", None, _lock, operations={"acquire": "owner", "release": "owner"})
 
 
 def _register(state: Any, asked: Asked, answer: Any) -> Any:
@@ -83,8 +86,6 @@ def _value(name: str, state: Any, arguments: Asked, answer: Any) -> Any:
         return state if answer is UNKNOWN or answer == state else REFUSED
     if name in {"write", "put"}:
         return arguments[0]
-    if name != "cas":
-        _unknown("register or key", (name, *arguments), "read, write, cas; get, put, append, cas, delete")
     same = state == arguments[0]
     if answer is not UNKNOWN and bool(answer) != same:
         return REFUSED
@@ -96,15 +97,11 @@ def _set(state: frozenset[Any], asked: Asked, answer: Any) -> Any:
         return state if answer is UNKNOWN or frozenset(answer) == state else REFUSED
     element = asked[1]
     there = element in state
-    match asked[0]:
-        case "contains":
-            return state if answer is UNKNOWN or bool(answer) == there else REFUSED
-        case "add":
-            return state | {element} if _told_nothing(answer) or bool(answer) != there else REFUSED
-        case "remove":
-            return state - {element} if _told_nothing(answer) or bool(answer) == there else REFUSED
-        case _:
-            return _unknown("set", asked, "add, remove, contains, read")
+    if asked[0] == "contains":
+        return state if answer is UNKNOWN or bool(answer) == there else REFUSED
+    if asked[0] == "add":
+        return state | {element} if _told_nothing(answer) or bool(answer) != there else REFUSED
+    return state - {element} if _told_nothing(answer) or bool(answer) == there else REFUSED
 
 
 def _told_nothing(answer: Any) -> bool:
@@ -115,8 +112,6 @@ def _lock(state: Any, asked: Asked, answer: Any) -> Any:
     name, owner = asked
     if name == "release":
         return None if state == owner else REFUSED
-    if name != "acquire":
-        _unknown("lock", asked, "acquire, release")
     if state is None:
         return REFUSED if answer is False else owner
     return state if answer is False or answer is UNKNOWN else REFUSED
@@ -138,7 +133,3 @@ def _element(asked: Asked) -> Hashable:
 def _reads(*names: str) -> Callable[[Asked, Any], bool]:
     """Reads are known by name; and a compare-and-set that did not replace, by its answer."""
     return lambda asked, answer: asked[0] in names or (asked[0] == "cas" and answer is False)
-
-
-def _unknown(what: str, asked: Asked, known: str) -> NoReturn:
-    raise ValueError(f"the model of a {what} knows no operation {asked[0]!r}; it knows {known}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import attrs
@@ -267,6 +268,38 @@ def test_a_foolish_model_is_told() -> None:
     listing = Model("list", (), lambda state, asked, answer: [*state, asked])
     with pytest.raises(SimkitError, match="unhashable"):
         check(history((("add",), None, 0, 5), (("more",), None, 0, 6)), listing)
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "operations"),
+    [
+        (("read", "x"), models.key_value(), "get(key), put(key, value), append(key, more)"),
+        (("put", "x"), models.key_value(), "put(key, value)"),
+        (("get", "x"), models.register(), "read(), write(value)"),
+        (("cas", 1, 2), models.register(), "read(), write(value)"),
+        (("push", 1), models.queue(), "enqueue(element), dequeue()"),
+        (("has", 1), models.set_(), "contains(element), read()"),
+        (("acquire",), models.lock(), "acquire(owner), release(owner)"),
+    ],
+)
+def test_an_operation_of_another_model_is_no_violation(asked: tuple[Any, ...], model: Model, operations: str) -> None:
+    """It is a mistake of whoever recorded it: the error names the operations that there are."""
+    with pytest.raises(SimkitError, match=re.escape(operations)) as caught:
+        check(history((asked, 1, 0, 1)), model)
+    assert caught.value.problem.code == "operation-unknown"
+    assert repr(asked[0]) in caught.value.problem.what
+
+
+def test_what_is_no_history_or_no_model_is_refused() -> None:
+    """A call that was forgotten is named."""
+    known = history((("get", "x"), 1, 0, 1))
+    with pytest.raises(SimkitError, match=re.escape("call it: models.key_value()")):
+        check(known, models.key_value)  # type: ignore[arg-type]
+    with pytest.raises(SimkitError, match="check: model"):
+        check(known, len)  # type: ignore[arg-type]
+    for wrong in (7, ["get"]):
+        with pytest.raises(SimkitError, match="check: history"):
+            check(wrong, models.key_value())  # type: ignore[arg-type]
 
 
 def test_an_impossible_history_is_told() -> None:
