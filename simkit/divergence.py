@@ -30,8 +30,12 @@ class Divergence:
         """Whether it is known to one event."""
         return self.first == self.last
 
+    @property
+    def where(self) -> str:
+        """In words."""
+        return f"at event {self.last}" if self.exact else f"between events {self.first} and {self.last}"
+
     def __str__(self) -> str:
-        where = f"at event {self.last}" if self.exact else f"between events {self.first} and {self.last}"
         parts = [f"recorded {self.recorded}"] if self.recorded else []
         if self.replayed:
             shown = "; ".join(map(str, self.replayed[:_SHOWN_MAX]))
@@ -39,7 +43,7 @@ class Divergence:
             parts.append(f"the replay has {shown}" + (f"; and {more} more" if more > 0 else ""))
         if self.note:
             parts.append(self.note)
-        return where + (": " if parts else "") + "; ".join(parts)
+        return self.where + (": " if parts else "") + "; ".join(parts)
 
 
 def by_schedule(case: Case, error: ReplayDivergedError, trace: Trace) -> Divergence:

@@ -29,6 +29,7 @@ _SEED = "_simkit_seed"
 _NO_FAILURE = (KeyboardInterrupt, SystemExit, pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _FOUND: pytest.StashKey[Found] = pytest.StashKey()
 _REPLAYED: pytest.StashKey[Replayed] = pytest.StashKey()
+_REDRAWN: pytest.StashKey[str] = pytest.StashKey()
 _PASSED: pytest.StashKey[list[int]] = pytest.StashKey()
 _PLAN: pytest.StashKey[_Plan] = pytest.StashKey()
 _EXPLORED: pytest.StashKey[Sequence[Explored]] = pytest.StashKey()
@@ -204,13 +205,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     case = config.stash[_PLAN].case if _PLAN in config.stash else None
     if case is None:
         return
+    from simkit._pytest import nodes
+
     wanted = case.target["test"]
-    kept = [item for item in items if item.nodeid == wanted]
-    others = [item for item in items if item.nodeid != wanted]
-    if not kept:
-        raise pytest.UsageError(f"case {case.id} is of the test {wanted}, which is not among those collected here")
-    config.hook.pytest_deselected(items=others)
-    items[:] = kept
+    found = nodes.find(wanted, [item.nodeid for item in items])
+    if found is None:
+        near = nodes.nearest(wanted, [item.nodeid for item in items])
+        told = f"; near it are {', '.join(near)}" if near else ""
+        raise pytest.UsageError(
+            f"case {case.id} is of the test {wanted}, which is not among those collected here{told}"
+        )
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid != found])
+    items[:] = [item for item in items if item.nodeid == found]
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -267,7 +273,8 @@ def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:
 def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None, object, object]:
     """Run the case in place of seeds. Inside `@given` hypothesis is passed over: the case holds the example."""
     from simkit import testing
-    from simkit._pytest import looking
+    from simkit._pytest import looking, telling
+    from simkit._pytest.redrawing import redrawn
     from simkit._pytest.replay import replay, standstill
 
     def instead(spec: Spec, arguments: Any) -> None:
@@ -281,7 +288,11 @@ def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None
         if replayed.verdict.answer == "stopped":
             pytest.skip("the replay was ended in the debugger")
         if replayed.error is not None:
-            raise replayed.error
+            item.stash[_REDRAWN] = redrawn(replayed, spec, arguments, plan.settings)
+            raise replayed.error.with_traceback(testing.of_program(replayed.error, spec))
+        if replayed.fails:
+            seeds = spec.seeds or plan.settings.seeds
+            pytest.fail(f"{replayed}; run `{telling.all_seeds(item, len(seeds))}`", pytrace=False)
 
     if _is_hypothesis(item):
         spec = _spec(item.obj)
@@ -357,7 +368,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         if not isinstance(_own_seeds(item), int) and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):
             vars(report)["simkit_seed"] = found.failed.seed
     elif replayed is not None:
-        report.sections.append(("simkit", str(replayed)))
+        if item.stash.get(_REDRAWN, ""):
+            report.sections.append(("simkit", item.stash[_REDRAWN]))
         vars(report)["simkit_answer"] = str(replayed)
         case = replayed.verdict.case
         if report.failed and not (isinstance(item, pytest.Function) and _is_hypothesis(item)):

@@ -30,7 +30,7 @@ def of_failure(found: Found, commands: list[str], here: Path, rows_max: int, pag
     if found.explanation is not None:
         lines.append(f"why: {found.explanation if table is None else found.explanation.sentence(lettered(table))}")
     if table is not None:
-        lines += ["", as_text(table, with_orders=False), *_stacks(table), ""]
+        lines += ["", *drawing(table), ""]
     if found.trouble:
         lines.append(f"missing here: {found.trouble}")
     if found.path is not None:
@@ -56,6 +56,11 @@ def facts(found: Found) -> list[str]:
     if explores(found.strategy):
         lines.append(f"strategy: {found.strategy}; {_prefix(found)}")
     return lines
+
+
+def drawing(table: Table, *, with_events: bool = False) -> list[str]:
+    """The space-time table, and where tasks stood before what decides."""
+    return [as_text(table, with_orders=False, with_events=with_events), *_stacks(table)]
 
 
 def lettered(table: Table) -> Callable[[Event], str]:

@@ -4,15 +4,18 @@ parts of the seeds of a test, `test_kv.py::test_x[seeds=0-249]`.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 _OURS = re.compile(
     r"(?P<base>.*?)\[(?:(?P<others>.*)-)?(?:seed=(?P<seed>\d+)|seeds=(?P<first>\d+)-(?P<last>\d+))\]", re.DOTALL
 )
+
+_NEAR_MAX = 3
 
 
 @attrs.frozen
@@ -50,6 +53,28 @@ def seeds_of(function: str, nodeids: Iterable[str]) -> list[int]:
     """The seeds that `nodeids` name of the test function `function`, whatever its other parameters."""
     found = [parsed(nodeid) for nodeid in nodeids]
     return sorted({node.seed for node in found if node.seed is not None and function_of(node.base) == function})
+
+
+def find(wanted: str, nodeids: Sequence[str]) -> str | None:
+    """The id of the test `wanted`: itself, else the only one of the same name in a file of the same name, as pytest may have
+    been started elsewhere. None for none, or for several.
+    """
+    if wanted in nodeids:
+        return wanted
+    same = [nodeid for nodeid in dict.fromkeys(nodeids) if _named(nodeid) == _named(wanted)]
+    return same[0] if len(same) == 1 else None
+
+
+def nearest(wanted: str, nodeids: Sequence[str]) -> list[str]:
+    """A few ids that somebody who says `wanted` may mean: of tests of the same name, else with similar ids."""
+    same = [nodeid for nodeid in nodeids if nodeid.rpartition("::")[2] == wanted.rpartition("::")[2]]
+    return same[:_NEAR_MAX] or difflib.get_close_matches(wanted, nodeids, n=_NEAR_MAX)
+
+
+def _named(nodeid: str) -> tuple[str, str]:
+    """The name of the file, and what follows it."""
+    path, _, rest = nodeid.partition("::")
+    return path.rpartition("/")[2], rest
 
 
 def parts_of(seeds: range, count: int, unit: int = 1) -> list[range]:

@@ -14,7 +14,7 @@ from simkit import replaying
 from simkit._pytest.inquest import anomaly_of
 from simkit._pytest.looking import Debugger, Look
 from simkit.case import Case
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import Problem, SimkitError
 from simkit.examples import decoded
 from simkit.testing import Spec, failure_of, program_of
 from simkit.world import Limits, Outcome
@@ -27,7 +27,12 @@ class Replayed:
     """What became of a case in its test."""
 
     verdict: replaying.Replayed
-    error: BaseException | None  # what the test fails with
+    error: BaseException | None  # what the test fails with; None also where it only diverged
+
+    @property
+    def fails(self) -> bool:
+        """Whether the test does; a run that is another one now says nothing of the failure, and is no pass."""
+        return self.error is not None or self.verdict.answer == "diverged"
 
     def __str__(self) -> str:
         verdict = self.verdict
@@ -35,6 +40,9 @@ class Replayed:
             at = verdict.divergence
             where = f"event {at.last}" if at.exact else f"events {at.first} to {at.last}"
             return f"case {verdict.case.id}: fixed; what its steps do differs from {where} on"
+        if verdict.answer == "diverged" and self.error is None:
+            begins = "" if verdict.divergence is None else f" {verdict.divergence.where}"
+            return f"case {verdict.case.id}: diverged{begins}, and nothing fails any more: the program has changed"
         return str(verdict)
 
 
@@ -76,8 +84,7 @@ def replay(
         verdict = attrs.evolve(verdict, answer="fixed")  # whoever mends a program changes what it does
     if verdict.answer == "fixed":
         return Replayed(verdict, None)
-    error = failure_of(spec, verdict.outcome)
-    return Replayed(verdict, _diverged(verdict, error) if verdict.answer == "diverged" else error)
+    return Replayed(verdict, failure_of(spec, verdict.outcome))
 
 
 def standstill(
@@ -91,7 +98,12 @@ def standstill(
 
 
 def _program(case: Case, spec: Spec, arguments: Mapping[str, Any]) -> replaying.Program:
-    return program_of(spec, {**arguments, **decoded(case.scenario.get("arguments", {}))})
+    return program_of(spec, arguments_of(case, arguments))
+
+
+def arguments_of(case: Case, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the test: what pytest gives, and the example that the case holds."""
+    return {**arguments, **decoded(case.scenario.get("arguments", {}))}
 
 
 def _takes_the_same_steps(case: Case, outcome: Outcome[Any]) -> bool:
@@ -100,22 +112,6 @@ def _takes_the_same_steps(case: Case, outcome: Outcome[Any]) -> bool:
     ends = [at + 1 for at, task in enumerate(recorded) if task == _MAIN]
     until = max(ends, default=0)
     return outcome.trace.steps()[:until] == recorded[:until]
-
-
-def _diverged(verdict: replaying.Replayed, error: BaseException | None) -> SimkitError:
-    told = SimkitError(
-        Problem(
-            "replay-diverged",
-            str(verdict),
-            f"case {verdict.case.id}",
-            "the recorded run",
-            "the program, its dependencies or Python changed since the case was recorded, or something the guard does not see "
-            "is not deterministic: `simkit doctor` tells which",
-            ExitCode.DIVERGED,
-        )
-    )
-    told.__cause__ = error
-    return told
 
 
 def _of_a_test(case: Case, where: str) -> Case:

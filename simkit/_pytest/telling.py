@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +50,11 @@ def tell_explored(item: pytest.Item, report: pytest.TestReport, explored: Sequen
         else:
             continue
         vars(report)["simkit_answer"] = f"{typed(item)}: {one.strategy}: {told}"
+
+
+def all_seeds(item: pytest.Item, count: int) -> str:
+    """The command that runs so many seeds of the test."""
+    return shlex.join(["pytest", typed(item), "--simkit-seeds", str(count)])
 
 
 def typed(item: pytest.Item) -> str:

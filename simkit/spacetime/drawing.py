@@ -41,8 +41,8 @@ def diagram(table: Table) -> str:
 <div class="scroll" tabindex="0" role="region" aria-label="Space-time table">
 <table>
 <caption class="quiet">{_LEGEND}</caption>
-<thead><tr><th scope="col" class="time">event</th><th scope="col" class="time">time</th><th scope="col" class="lanes">{names}</th>
-<th scope="col" class="what">what happens</th></tr></thead>
+<thead><tr><th scope="col" class="time">event</th><th scope="col" class="time">time</th>
+<th scope="col" class="lanes">{names}</th><th scope="col" class="what">what happens</th></tr></thead>
 <tbody>
 {rows}
 </tbody>

@@ -14,6 +14,7 @@ import simkit._pytest.looking
 import simkit._pytest.never
 import simkit._pytest.nodes
 import simkit._pytest.page
+import simkit._pytest.redrawing
 import simkit._pytest.replay
 import simkit._pytest.session
 import simkit._pytest.splitting

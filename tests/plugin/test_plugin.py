@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -183,7 +184,9 @@ def test_a_bound_is_inconclusive_and_no_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyprojecttoml("[tool.simkit]\nsteps_max = 500\n")
     result = run(pytester)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*inconclusive: the run met its bound on steps after 500 steps*"])
+    result.stdout.fnmatch_lines(
+        ["*inconclusive: the run met its bound on steps after 500 steps*", "*main at *.py:6 in *"]
+    )
 
 
 def test_failing_and_skipping_by_hand_work(pytester: pytest.Pytester) -> None:
@@ -310,6 +313,61 @@ def test_another_failure_and_a_divergence_are_told(pytester: pytest.Pytester) ->
     told(
         case, result, "diverged at event *; followed as far as it fits: AssertionError at test_counter.py:test_counter*"
     )
+
+
+def test_a_replay_tells_why_and_draws_the_run(pytester: pytest.Pytester) -> None:
+    """With the numbers that its events have; what became of the case is said once."""
+    suite(pytester)
+    run(pytester)
+    (case,) = cases(pytester)
+    result = run(pytester, "--simkit-replay", case.stem)
+    result.stdout.fnmatch_lines(
+        ["why: It fails only with load/slow#0 = 1*", "  event *time *", ">*AssertionError at *"]
+    )
+    assert result.stdout.str().count("reproduced") == 1
+
+
+def test_a_replay_in_which_nothing_fails_any_more_says_so_in_a_line(pytester: pytest.Pytester) -> None:
+    """With what to run instead, and without a line of the plugin's own code."""
+    suite(pytester)
+    run(pytester)
+    (case,) = cases(pytester)
+    path = pytester.path / "test_counter.py"
+    source = path.read_text(encoding="utf-8")
+    mended = source.replace("seen + 1", "value + 1").replace(
+        "    value = 0\n", "    value = 0\n    await trio.sleep(1)\n"
+    )
+    path.write_text(mended, encoding="utf-8")
+    result = run(pytester, "--simkit-replay", case.stem)
+    result.assert_outcomes(failed=1)
+    command = "pytest test_counter.py::test_counter --simkit-seeds 20"
+    words = "and nothing fails any more: the program has changed"
+    result.stdout.fnmatch_lines([f"case {case.stem}: diverged *, {words}; run `{command}`"])
+    assert "pytest_plugin.py" not in result.stdout.str()
+    run(pytester, *command.split()[1:]).assert_outcomes(passed=1)
+
+
+def test_a_case_is_of_the_only_test_of_its_name_wherever_pytest_was_started(pytester: pytest.Pytester) -> None:
+    """A file outside moves pytest's root folder, and with it every id; with two such tests the near ones are told."""
+    inner = pytester.mkdir("inner")
+    suite(pytester)
+    (pytester.path / "test_counter.py").rename(inner / "test_counter.py")
+    os.chdir(inner)
+    run(pytester, "--rootdir", str(inner))
+    (case,) = (inner / ".simkit/cases").iterdir()
+    other = case.rename(pytester.path / "else.json")
+    result = run(pytester, "--simkit-replay", "../else.json", "--rootdir", str(pytester.path))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"simkit: case {case.stem}: reproduced, *"])
+    for name in ("one", "two"):
+        twin = pytester.path / name / "test_counter.py"
+        twin.parent.mkdir()
+        twin.write_text((inner / "test_counter.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (inner / "test_counter.py").unlink()
+    os.chdir(pytester.path)
+    result = run(pytester, "--simkit-replay", str(other), "--import-mode=importlib")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*near it are one/test_counter.py::test_counter, two/test_counter.py::test_counter"])
 
 
 def test_a_case_that_cannot_be_found_is_told(pytester: pytest.Pytester) -> None:
