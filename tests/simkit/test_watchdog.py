@@ -155,10 +155,7 @@ def test_a_trace_that_runs_away_is_inconclusive() -> None:
 
 @pytest.mark.slow
 def test_the_dead_who_go_on_are_thrown_out_and_the_rest_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A killed process whose code swallows what its handles say, without an await: it ends, and the world goes on.
-
-    When the watchdog looked leaves nothing behind, whatever it took to get the code out.
-    """
+    """A killed process whose code swallows what its handles say: it ends, the world goes on, and it does not matter when."""
 
     async def program() -> None:
         with open("/file", "wb", buffering=0) as file:
