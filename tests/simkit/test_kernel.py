@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -374,6 +375,65 @@ def test_stale_timers_are_swept(kernel: str) -> None:
         return len(world.kernel.timers.heap)
 
     assert simulate(main, kernel).unwrap() < 3 * STALE_MAX
+
+
+@both_kernels
+def test_a_system_task_that_fails_ends_the_run(kernel: str) -> None:
+    """What goes wrong in the nursery around everything is what the run ends with; the outside is cancelled."""
+
+    async def background() -> None:
+        raise LookupError("gone")
+
+    async def main(world: World) -> None:
+        trio.lowlevel.spawn_system_task(background)
+        try:
+            await trio.sleep_forever()
+        finally:
+            world.trace.record("main", "cancelled" if trio.current_effective_deadline() == -math.inf else "well")
+
+    outcome = simulate(main, kernel)
+    assert isinstance(outcome.error, BaseExceptionGroup)
+    assert [repr(error) for error in outcome.error.exceptions] == ["LookupError('gone')"]
+    assert any(event.detail == "cancelled" for event in outcome.trace.events())
+
+
+@both_kernels
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_nursery_around_everything_is_one_of_trio(
+    kernel: str, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made with fewer frames, or by trio's own functions where the version is not known: nobody sees a difference."""
+    monkeypatch.setattr(fingerprint, "is_known", lambda: is_known)
+
+    async def background() -> None:
+        await trio.sleep_forever()
+
+    async def main(_world: World) -> list[object]:
+        task, outermost = trio.lowlevel.current_task(), trio.lowlevel.current_root_task()
+        assert outermost is not None
+        nursery = task.parent_nursery
+        assert nursery is not None
+        trio.lowlevel.spawn_system_task(background)
+        scope, (around,) = nursery.cancel_scope, outermost.child_nurseries
+        seen = [
+            outermost.parent_nursery,
+            around is nursery,
+            nursery.parent_task is outermost,
+            len(nursery.child_tasks),
+            scope.deadline,
+            scope.cancel_called,
+            scope.shield,
+            task._cancel_status is scope._cancel_status is outermost._cancel_status,
+        ]
+        scope.cancel()
+        assert task._cancel_status.effectively_cancelled
+        return [*seen, scope.cancel_called]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fingerprint.KernelFallbackWarning)
+        outcome = simulate(main, kernel)
+    assert outcome.unwrap() == [None, True, True, 2, math.inf, False, False, True, True]
+    assert outcome.trace.steps() == [0, 1, 2, 2, 0]
 
 
 @both_kernels
