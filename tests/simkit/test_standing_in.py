@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 import threading
 import time
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -48,6 +51,37 @@ def test_the_shared_generator_is_put_aside_and_back(monkeypatch: pytest.MonkeyPa
     assert [random.random() for _ in range(1000)] == [expected.random() for _ in range(1000)]
     assert random.gauss(0, 1) == expected.gauss(0, 1)
     back()
+    assert random.getstate() == before
+
+
+@pytest.mark.parametrize("is_block", [True, False])
+def test_a_seed_that_was_seen_gives_what_it_gave(monkeypatch: pytest.MonkeyPatch, is_block: bool) -> None:
+    """The generator of a tape is copied when it is still known, and made when it is not: the same in both cases."""
+    monkeypatch.setattr(dice, "_is_block", is_block and dice._is_block)
+    monkeypatch.setattr(dice, "_kept", {})
+    expected = random.Random(random.Random(7).getrandbits(64)).random()
+    asked: list[int] = []
+
+    def drawn(entropy: int) -> float:
+        def noise_seed() -> int:
+            asked.append(entropy)
+            return entropy + 4
+
+        back = dice.seed_for(entropy, noise_seed)
+        try:
+            return random.random()
+        finally:
+            back()
+
+    random.seed(5)
+    random.gauss(0, 1)
+    before = random.getstate()
+    assert drawn(3) == drawn(3) == expected
+    assert len(asked) == (1 if dice._is_block else 2)
+    for entropy in range(100, 100 + dice._KEPT_MAX):
+        assert drawn(entropy) != expected
+    assert len(dice._kept) == (dice._KEPT_MAX if dice._is_block else 0)
+    assert drawn(3) == expected
     assert random.getstate() == before
 
 
@@ -97,6 +131,20 @@ def test_a_run_in_a_block_is_the_run_that_it_is_without() -> None:
     with keeping():
         inside = [simulate(chance) for _ in range(3)]
     assert {(one.digest, one.value) for one in inside} == {(alone.digest, alone.value)}
+
+
+def test_a_folder_of_the_outside_is_removed_in_a_block(tmp_path: Path) -> None:
+    """What tempfile makes between two runs is of the machine, and goes when its object does."""
+    with keeping():
+        simulate(chance)
+        folder = tempfile.TemporaryDirectory(dir=tmp_path)
+        assert os.listdir(tmp_path)  # noqa: PTH208  # which has a stand-in
+        simulate(chance)
+        folder.cleanup()
+        forgotten = tempfile.TemporaryDirectory(dir=tmp_path)
+        with pytest.warns(ResourceWarning):
+            del forgotten
+        assert not os.listdir(tmp_path)  # noqa: PTH208  # likewise
 
 
 def test_mocks_of_the_outside_come_and_go_within_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
