@@ -34,7 +34,7 @@ class Limits:
 
     steps: int = attrs.field(default=1_000_000, validator=at_least(1))
     time_ns: int = attrs.field(default=30 * 24 * 3600 * 1_000_000_000, validator=at_least(0))  # virtual
-    step_s: float = attrs.field(default=30.0, validator=seconds)  # real time of one step
+    step_s: float = attrs.field(default=10.0, validator=seconds)  # real time of one step
     memory_bytes: int = attrs.field(default=4 << 30, validator=at_least(1))  # what the process gains during the run
     events: int = attrs.field(default=50_000_000, validator=at_least(1))  # in the trace
 
@@ -45,16 +45,17 @@ class BoundError(SimkitError, RuntimeError):
     @classmethod
     def of(cls, bound: Bound, steps: int, stack: str = "") -> BoundError:
         """The error for `bound`, met after so many steps, when the program stood at `stack`."""
-        where = [line.strip() for line in stack.splitlines() if line.lstrip().startswith("File ")]
+        lines = [line.strip() for line in stack.splitlines()]
+        frames = [line for line in lines if line.startswith("File ")]
+        place = frames[-1] if frames else lines[0].partition(" at ")[2] if lines else ""
+        hint = "simkit.Limits sets the bounds; a trace tells who runs away"
         return cls(
             Problem(
                 "bound-met",
                 f"the simulation met its bound on {bound} after {steps} steps: {_MEANING[bound]}",
-                where[-1] if where else f"step {steps}",
+                place or f"step {steps}",
                 "a run that comes to its end within its limits",
-                f"the program stood here:\n{stack}"
-                if stack
-                else "simkit.Limits sets the bounds; a trace tells who runs away",
+                hint if not stack else f"{hint}; the program stood here:\n{stack}",
                 ExitCode.INCONCLUSIVE,
             )
         )

@@ -77,7 +77,7 @@ class Outcome(Generic[T]):
     trace: Trace = attrs.field(repr=False)
     points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points, see simkit.points
     fired: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # faults that really happened
-    stack: str = attrs.field(default="", repr=False)  # where the program stood when the watchdog ended the run
+    stack: str = attrs.field(default="", repr=False)  # where the program stood when a bound was met
 
     @property
     def digest(self) -> str:
@@ -363,7 +363,7 @@ def run(
     trace.flush()
     if error is not None:
         value, bound = None, None
-    ended: Outcome[T] = _outcome(world, kernel, watched.stack, value, error, bound)
+    ended: Outcome[T] = _outcome(world, kernel, watched.stack or core.stood, value, error, bound)
     for watcher in watchers:
         watcher.ends(world, ended)
     return ended

@@ -17,6 +17,7 @@ from simkit._kernel.owner import INNER, OWNER, Owner
 from simkit.errors import ExitCode, Problem, SimkitError
 
 _LISTED_MAX = 40
+_STOOD_MAX = 12
 _HERE = str(Path(__file__).parent.parent) + os.sep
 _BELOW = (_HERE, str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<frozen ")
 _LIBRARY = str(Path(threading.__file__).parent) + os.sep
@@ -39,9 +40,7 @@ class DeadlockError(SimkitError):
         cls, tasks: Iterable[Task], held: Mapping[Owner, object], now_ns: int, threads: Iterable[str] = ()
     ) -> DeadlockError:
         """The deadlock of these tasks, and of simulated threads that were described already."""
-        told = [_describe(task, held) for task in tasks if task.parent_nursery is not None]
-        lines = [line for line in told if line is not None]
-        lines += threads
+        lines = [*_described(tasks, held), *threads]
         more = len(lines) - _LISTED_MAX
         listed = "\n".join(f"    {line}" for line in lines[:_LISTED_MAX])
         if more > 0:
@@ -58,6 +57,18 @@ class DeadlockError(SimkitError):
         )
         error.places = tuple(sorted({line.partition(" at ")[2] for line in lines}))
         return error
+
+
+def stood(tasks: Iterable[Task], held: Mapping[Owner, object], threads: Iterable[str] = ()) -> str:
+    """Where the tasks of a run stood when it was stopped, a line each; first those that took the most steps."""
+    ordered = sorted(tasks, key=lambda task: -task._schedule_points)
+    lines = [*_described(ordered, held), *threads]
+    return "".join(f"    {line}\n" for line in lines[:_STOOD_MAX])
+
+
+def _described(tasks: Iterable[Task], held: Mapping[Owner, object]) -> list[str]:
+    told = [_describe(task, held) for task in tasks if task.parent_nursery is not None]
+    return [line for line in told if line is not None]
 
 
 def _describe(task: Task, held: Mapping[Owner, object]) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import types
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import sniffio
@@ -19,7 +19,7 @@ from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope, CancelStatus, Nurse
 from trio._core._traps import WaitTaskRescheduled
 
 from simkit._kernel import shortcuts
-from simkit._kernel.deadlock import DeadlockError
+from simkit._kernel.deadlock import DeadlockError, stood
 from simkit._kernel.grave import lay_to_rest
 from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.runner import VirtualClock, counter_of, make_runner
@@ -79,6 +79,8 @@ class Kernel:
         self.clock = VirtualClock(self.timers)
         self.runner = make_runner(self, self.timers, self.clock)
         self.over = False
+        #: Where tasks stood when a bound was met.
+        self.stood = ""
         #: Killed tasks; never iterated.
         self.dead: set[Task] = set()
         #: The living tasks of each process, never iterated but sorted: who ends, ends his own, however many others there are.
@@ -114,6 +116,9 @@ class Kernel:
         here["runner"] = runner
         try:
             drive(self, main, args)
+        except BoundMetError:
+            self.stood = stood(self.tasks(), self._held, self._standing_threads())
+            raise
         finally:
             self._bury_everything()
             runner.entry_queue.done = True
@@ -178,14 +183,16 @@ class Kernel:
         """Nothing is runnable: move the clock to the next timer."""
         when_ns = self.timers.next_ns()
         if when_ns is None:
-            threads = self.runner.threads
-            standing = () if threads is None else threads.standing()
-            raise DeadlockError.of(self.tasks(), self._held, self.timers.now_ns, standing)
+            raise DeadlockError.of(self.tasks(), self._held, self.timers.now_ns, self._standing_threads())
         if when_ns > self.time_ns_max:
             raise BoundMetError("time")
         if when_ns > self.timers.now_ns:
             self.timers.now_ns = when_ns
             self.record(-when_ns)
+
+    def _standing_threads(self) -> Sequence[str]:
+        threads = self.runner.threads
+        return () if threads is None else threads.standing()
 
     def wake_idle_waiters(self) -> None:
         """Wake those in `wait_all_tasks_blocked` with the shortest cushion; the clock does not move for them."""

@@ -25,6 +25,9 @@ from simkit.world import Limits, Outcome
 
 _STEPS_FACTOR = 4
 _STEPS_SLACK = 1000
+#: Bounds that are met in the midst of a step.
+_ON_THE_WALL = ("step-time", "memory", "events")
+_AGAIN_S = 1.0
 #: A deadlock is called by so many places.
 _PLACES_MAX = 3
 #: A bound that was met is no failure to shrink: a smaller run would be the opposite.
@@ -80,15 +83,18 @@ def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings
 def _watched(watch: Watch, failed: Failed, shrunk: Shrunk | None) -> Outcome[Any]:
     """The run that is shown, once more, for what it prints and for the table of it."""
     departures, plan = failed.outcome.departures, failed.outcome.schedule
-    steps = failed.outcome.steps if failed.outcome.bound else failed.outcome.steps + _STEPS_SLACK
+    limits = Limits(steps=failed.outcome.steps + _STEPS_SLACK)
+    if failed.outcome.bound:  # the step in which one on the wall was met is not taken again, or not for long
+        steps = failed.outcome.steps - (failed.outcome.bound in _ON_THE_WALL)
+        limits = Limits(steps=max(1, steps), step_s=_AGAIN_S)
     if shrunk is not None:
         departures, plan = dict(shrunk.best.departures), shrunk.best.plan
-        steps = failed.outcome.steps * _STEPS_FACTOR + _STEPS_SLACK
+        limits = Limits(steps=failed.outcome.steps * _STEPS_FACTOR + _STEPS_SLACK)
     return watch.run(
         program_of(failed.spec, failed.arguments),
         tape=Tape.from_departures(departures, entropy=failed.world_seed),
         strategy=LooseSchedule(plan),
-        limits=Limits(steps=steps),
+        limits=limits,
     )
 
 

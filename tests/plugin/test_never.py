@@ -111,11 +111,19 @@ def test_where_a_program_stood_that_never_yields(pytester: pytest.Pytester, monk
     pytester.makepyfile(
         test_suite="""
 import simkit
+import trio
+
+spun = []
 
 @simkit.test(seeds=1)
 async def test_spins(world):
+    await trio.sleep(1)
+    spun.append(world)
     while True:
         pass
+
+def test_it_has_spun_once():
+    assert len(spun) == 1
 
 @simkit.test(seeds=3)
 async def test_is_well(world):
@@ -123,7 +131,7 @@ async def test_is_well(world):
 """
     )
     result = run(pytester, "-q")
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=2, failed=1)
     text = result.stdout.str()
     assert "inconclusive: the run met its bound on step-time" in text
     assert "in test_spins" in text

@@ -230,6 +230,29 @@ def test_the_bound_on_steps(kernel: str) -> None:
 
 
 @both_kernels
+def test_of_a_livelock_the_tasks_are_told(kernel: str) -> None:
+    """Who took the most steps is the first, and its line the place of the error; the others follow."""
+
+    async def spins() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    async def main(world: World) -> None:
+        world.host("db").start(trio.sleep_forever)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(spins)
+
+    outcome = simulate(main, kernel, limits=Limits(steps=500))
+    first, *others = outcome.stack.splitlines()
+    line = f"{__file__}:{spins.__code__.co_firstlineno + 2} in "
+    assert f"spins at {line}" in first
+    assert [other.split()[0] for other in others] == ["main", "db/main#101"]
+    with pytest.raises(RuntimeError) as caught:
+        outcome.unwrap()
+    assert f"where:    {line}" in str(caught.value)
+
+
+@both_kernels
 def test_the_bound_on_time(kernel: str) -> None:
     """The clock stops short of the first timer that lies beyond the bound."""
 
@@ -365,19 +388,6 @@ def test_system_tasks_are_cancelled_when_main_returns(kernel: str) -> None:
 
 
 @both_kernels
-def test_stale_timers_are_swept(kernel: str) -> None:
-    """Timeouts that never strike do not pile up in the heap for the rest of the run."""
-
-    async def main(world: World) -> int:
-        for _ in range(10 * STALE_MAX):
-            with trio.move_on_after(3600):
-                await world.sleep_ns(10)
-        return len(world.kernel.timers.heap)
-
-    assert simulate(main, kernel).unwrap() < 3 * STALE_MAX
-
-
-@both_kernels
 def test_a_system_task_that_fails_ends_the_run(kernel: str) -> None:
     """What goes wrong in the nursery around everything is what the run ends with; the outside is cancelled."""
 
@@ -434,6 +444,19 @@ def test_the_nursery_around_everything_is_one_of_trio(
         outcome = simulate(main, kernel)
     assert outcome.unwrap() == [None, True, True, 2, math.inf, False, False, True, True]
     assert outcome.trace.steps() == [0, 1, 2, 2, 0]
+
+
+@both_kernels
+def test_stale_timers_are_swept(kernel: str) -> None:
+    """Timeouts that never strike do not pile up in the heap for the rest of the run."""
+
+    async def main(world: World) -> int:
+        for _ in range(10 * STALE_MAX):
+            with trio.move_on_after(3600):
+                await world.sleep_ns(10)
+        return len(world.kernel.timers.heap)
+
+    assert simulate(main, kernel).unwrap() < 3 * STALE_MAX
 
 
 @both_kernels
