@@ -136,7 +136,12 @@ class Crew:
             return self._given.submit(_do, function, chunk, None)
         if self._pool is None:
             self._pool = self._make_pool(self.processes)
-        return self._pool.submit(_do, function, chunk, self._stall_s)
+        try:
+            return self._pool.submit(_do, function, chunk, self._stall_s)
+        except BrokenProcessPool as error:  # by an item before: this one is done again with the others
+            broken: Future[list[R]] = Future()
+            broken.set_exception(error)
+            return broken
 
     def _make_pool(self, processes: int) -> ProcessPoolExecutor:
         assert self._folder is not None, "a crew is entered before it works"

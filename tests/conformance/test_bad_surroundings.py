@@ -157,7 +157,7 @@ def test_a_case_reproduces_as_itself(bench: Bench, case: Path) -> None:
     ("old", "new", "code", "told"),
     [
         (None, "", "case-malformed", "cut short"),
-        ('"simkit/case/1"', '"simkit/case/9"', "case-version", "simkit/case/9"),
+        ('"simkit/case/2"', '"simkit/case/9"', "case-version", "simkit/case/9"),
         ('"world": "process"', '"world": "dream"', "case-malformed", "'dream'"),
         ('"mutant": null', '"mutant": 3', "case-malformed", "target.mutant"),
         ('"anomaly"', '"anomali"', "case-malformed", "expect"),
