@@ -19,14 +19,16 @@ import attrs
 from simkit._options import need_program, need_seconds, need_seed, need_whole
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
-from simkit.errors import told
+from simkit.errors import told, wrong
 from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
+from simkit.settings import parse_seeds
 from simkit.strategy import Fifo, RandomWalk, Strategy
 from simkit.tape import Stream, Tape
 from simkit.testing import raised_in
+from simkit.trials import MAKERS, is_known
 from simkit.world import Limits, Outcome, World, run
 
 __all__ = ["Campaign", "Failure", "Inconclusive", "campaign"]
@@ -44,7 +46,7 @@ _LIMITS = Limits()
 class StrategyMaker(Protocol):
     """Makes the strategy of one run; importable when there are several processes."""
 
-    def __call__(self, stream: Stream, /) -> Strategy:
+    def __call__(self, stream: Stream, /) -> Strategy | None:
         """`stream` is "schedule" of the run's tape."""
         ...
 
@@ -106,9 +108,9 @@ class Campaign:
 
 def campaign(
     program: Program,
-    seeds: int | Sequence[int] = 1000,
+    seeds: int | str | Sequence[int] = 1000,
     *,
-    strategy: StrategyMaker | None = RandomWalk,
+    strategy: StrategyMaker | str | None = RandomWalk,
     jobs: int = 1,
     executor: Executor | None = None,
     limits: Limits = _LIMITS,
@@ -123,8 +125,8 @@ def campaign(
 
     Args:
         program: what to run; at the top level of a module when there are several processes.
-        seeds: how many (from 0), or which.
-        strategy: makes who takes the next step; None is first come, first served.
+        seeds: how many (from 0), or which, as a sequence or a range in words ("100-199").
+        strategy: makes who takes the next step, or "random" or "fifo"; None is first come, first served.
         jobs: processes of our own; 1 is this one.
         executor: processes or machines of somebody else, such as Dask distributed's; `jobs` does not count then.
         limits: bounds of each run; a run that meets one is inconclusive.
@@ -137,6 +139,8 @@ def campaign(
 
     Raises: SimkitError when the program cannot be sent to other processes.
     """
+    seeds = _seeds_of(seeds)
+    strategy = _maker_of(strategy)
     _check(program, seeds, jobs, stop_after, stall_s)
     numbers: Sequence[int] = range(seeds) if isinstance(seeds, int) else seeds
     if len(numbers) == 0:
@@ -155,6 +159,31 @@ def campaign(
             if stop_after is not None and len(adding.failures) >= stop_after:
                 break
     return adding.result()
+
+
+def _seeds_of(seeds: int | str | Sequence[int]) -> int | Sequence[int]:
+    if not isinstance(seeds, str):
+        return seeds
+    try:
+        return parse_seeds(seeds)
+    except ValueError as error:
+        raise wrong("campaign: seeds", seeds, 'how many, or which: [1, 5], or "100-199"') from error
+
+
+def _maker_of(strategy: StrategyMaker | str | None) -> StrategyMaker | None:
+    """Of a name, those that need no other run."""
+    if isinstance(strategy, str) and strategy in MAKERS:
+        return MAKERS[strategy]
+    if isinstance(strategy, str) or (strategy is not None and not callable(strategy)):
+        learns = is_known(strategy)
+        hint = (
+            "it learns from run to run, and a campaign's runs know nothing of each other: use simkit.search"
+            if learns
+            else ""
+        )
+        expected = f"{' or '.join(MAKERS)}, or what makes a strategy of a stream, such as simkit.RandomWalk"
+        raise wrong("campaign: strategy", strategy, expected, hint)
+    return strategy
 
 
 def _check(program: Program, seeds: object, jobs: int, stop_after: int | None, stall_s: float) -> None:
@@ -205,8 +234,8 @@ def _ran(
     seed: int,
 ) -> _Ran:
     tape = Tape.from_seed(seed)
-    chosen = Fifo() if strategy is None else strategy(tape.stream("schedule"))
-    outcome = run(program, tape=tape, strategy=chosen, limits=limits)
+    chosen = None if strategy is None else strategy(tape.stream("schedule"))
+    outcome = run(program, tape=tape, strategy=Fifo() if chosen is None else chosen, limits=limits)
     error = raised_in(outcome, processes_may_fail=processes_may_fail)
     return _Ran(
         seed=seed,

@@ -8,6 +8,7 @@ come to the end of an item in time, gives `Lost` for that item; the others are d
 from __future__ import annotations
 
 import faulthandler
+import functools
 import itertools
 import multiprocessing
 import os
@@ -193,11 +194,19 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    """What people know it by: of a partial, the function that it was given."""
+    while isinstance(function, functools.partial):
+        given = [one for one in function.args if callable(one)]
+        function = given[0] if given else function.func
+    return str(getattr(function, "__qualname__", repr(function)))
+
+
 def _check_sendable(function: Callable[..., Any]) -> None:
     try:
         pickle.loads(pickle.dumps(function))  # noqa: S301  # our own
     except Exception as error:
-        name = getattr(function, "__qualname__", repr(function))
+        name = _name_of(function)
         raise SimkitError(
             Problem(
                 "program-not-importable",

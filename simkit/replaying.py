@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -83,7 +84,7 @@ class Replayed:
 
 
 def replay(
-    case: Case,
+    case: Case | Path | str,
     program: Program,
     *,
     judge: Judge | None = None,
@@ -97,7 +98,7 @@ def replay(
     """Run a case again: the same choices, the same schedule.
 
     Args:
-        case: of the simulated world, with the program that it was found in.
+        case: of the simulated world, with the program that it was found in; or the path of its file.
         program: what is run, as for `simkit.run`.
         judge: what a run shows that it should not; default: the type of what main raised, or a process that may not fail.
         wanted: which of these the case promises; default: `case.expect["anomaly"]`.
@@ -110,7 +111,7 @@ def replay(
 
     Raises: SimkitError when there is no such event, or for a case of real processes.
     """
-    _check(case, program)
+    case = _checked(case, program)
     if judge is None:
         judge = what_is_raised if case.options.get("processes_may_fail", True) else _first_raised
     again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
@@ -130,7 +131,7 @@ def replay(
 
 
 def replay_until(
-    case: Case,
+    case: Case | Path | str,
     program: Program,
     event: int,
     *,
@@ -144,7 +145,7 @@ def replay_until(
     An event that is told inside a step stops the run before that step; one that is told between two steps, such as a move
     of the clock, before the step that follows. The other arguments are those of `replay`, and so are the errors.
     """
-    _check(case, program)
+    case = _checked(case, program)
     found: list[Standstill] = []
 
     def look(moment: Moment) -> None:
@@ -243,9 +244,11 @@ def _wanted(case: Case, given: str | None) -> str:
     return given if given is not None else str((case.expect or {}).get("anomaly", ""))
 
 
-def _check(case: Case, program: object) -> None:
+def _checked(case: Case | Path | str, program: object) -> Case:
+    if isinstance(case, Path) or (isinstance(case, str) and Path(case).is_file()):
+        case = Case.load(case)
     if not isinstance(case, Case):
-        raise wrong("replay: case", case, "a case, such as Case.load(path) gives")
+        raise wrong("replay: case", case, "a case, such as Case.load(path) gives, or the path of one")
     need_program("replay: program", program)
     if case.world != "simulated":
         raise SimkitError(
@@ -257,3 +260,4 @@ def _check(case: Case, program: object) -> None:
                 "replay it as a whole: `simkit replay` does, several times",
             )
         )
+    return case

@@ -16,11 +16,11 @@ import attrs
 from simkit._options import need_program, need_seed, need_whole
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
-from simkit.errors import SimkitError, shown_of
+from simkit.errors import SimkitError, shown_of, wrong
 from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.point_coverage import Coverage, DeclaredPoint
-from simkit.strategies import Exploration, RedundantError, named
+from simkit.strategies import NAMES, Exploration, RedundantError, named
 from simkit.strategy import ReplayDivergedError, Strategy, StrategyError
 from simkit.tape import Stream, Tape
 from simkit.world import KernelName, Limits, Outcome, World, run
@@ -126,6 +126,8 @@ def search(
     need_whole("search: runs_max", runs_max, 1)
     need_seed("search: seed", seed)
     exploration = named(strategy) if isinstance(strategy, str) else strategy
+    if isinstance(exploration, type) or not (hasattr(exploration, "begin") and hasattr(exploration, "end")):
+        raise wrong("search: strategy", strategy, f"an exploration of simkit.strategies, or one of {', '.join(NAMES)}")
     progress = _Progress(exploration, seed)
     failure: _Failure | None = None
     with keeping() if guard else contextlib.nullcontext():

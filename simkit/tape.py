@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from simkit._options import need_seed
 from simkit.errors import Problem, SimkitError
 
 #: (stream label, site key, occurrence counted from 0).
@@ -261,8 +262,8 @@ class Tape:
         journal: Journal | None = None,
     ) -> None:
         """Use `from_seed`, `from_departures` or `opened`."""
-        if not 0 <= entropy < 1 << 256:
-            raise ValueError(f"a seed is a number from 0 to 2**256 - 1, not {entropy}")
+        if type(entropy) is not int or not 0 <= entropy < 1 << 256:
+            need_seed("Tape: seed", entropy)
         self.entropy = entropy
         #: Whether choices are read rather than drawn.
         self.replays = departures is not None and not draws

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
+from simkit import unawaited
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.settings import Settings, parse_seeds
 from simkit.trials import Explored, StrategyMaker, Trial, explores, is_known, known_names, trials
@@ -126,6 +127,8 @@ def test(
     """
     if function is None:
         return functools.partial(test, seeds=seeds, strategy=strategy, processes_may_fail=processes_may_fail)
+    if not callable(function):
+        raise _misused(repr(function), "it is no function", "`@simkit.test(seeds=20)`, with the arguments by name")
     signature = inspect.signature(function)
     _check(function, signature, strategy)
     if isinstance(seeds, int | str):
@@ -201,7 +204,8 @@ def raised_in(outcome: Outcome[Any], *, processes_may_fail: bool) -> BaseExcepti
 
 async def _call(function: TestFunction, arguments: dict[str, Any], world: World) -> object:
     """By name, so that the place of `world` among the arguments does not matter; `self` is one of them."""
-    return await function(**arguments, world=world)
+    with unawaited.refused():
+        return await function(**arguments, world=world)
 
 
 def _run_seeds(spec: Spec, arguments: Mapping[str, Any]) -> None:

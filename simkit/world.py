@@ -325,6 +325,8 @@ def run(
     none.
     """
     _check(main, tape, kernel, limits)
+    if strategy is not None and (isinstance(strategy, type) or not callable(getattr(strategy, "pick", None))):
+        raise wrong("run: strategy", strategy, 'a strategy, such as RandomWalk(tape.stream("schedule"))', _NAMES)
     kernel = _available(kernel)
     choice = None if strategy is None else _Choice(strategy)
     trace = Trace(trace_sink)
@@ -388,6 +390,9 @@ def _outcome(
         fired=world.fired(),
         stack=stack,
     )
+
+
+_NAMES = "names of strategies are for simkit.search, simkit.campaign and @simkit.test"
 
 
 def _check(main: object, tape: object, kernel: object, limits: object) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 
-from simkit._options import need_program, need_seed
+from simkit._options import is_whole, need_program, need_seed
 from simkit.case import Case
-from simkit.errors import ExitCode, Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.exploring.book import LIVENESS
 from simkit.exploring.jobs import Job, Task, made
 from simkit.exploring.kinds import Without
@@ -41,7 +41,7 @@ def explore(
     program: Program,
     *,
     stages: Sequence[str] = tuple(STAGES),
-    budget: Budget = _BUDGET,
+    budget: Budget | int = _BUDGET,
     seed: int = 0,
     failing: Failing = what_was_raised,
     without: Iterable[str] = (),
@@ -61,7 +61,7 @@ def explore(
     Args:
         program: what to run, with whatever restarts its processes; everything it shares must be made anew in each run.
         stages: which to make, of `STAGES`; the default run is always made.
-        budget: how many runs.
+        budget: how many runs: a `Budget`, or just a number.
         seed: where everything that is drawn comes from.
         failing: gives what is wrong with a run; default: what main raised, or a deadlock.
         without: kinds of strikes to leave out, as patterns: "disk.read_eio", "crash.*".
@@ -77,6 +77,9 @@ def explore(
     Raises: SimkitError for an unknown stage, for a program that does not repeat itself, and for one that never ends.
     """
     _check(program, seed)
+    budget = Budget(runs=budget) if is_whole(budget) else budget  # type: ignore[arg-type]  # a whole number by then
+    if not isinstance(budget, Budget):
+        raise wrong("explore: budget", budget, "a simkit.exploring.Budget, or a number of runs")
     selected = _selected(stages)
     name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
     task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)

@@ -226,7 +226,7 @@ SEARCHES: list[tuple[Callable[[], object], str]] = [
     (lambda: simkit.guided("_nothing"), "guided: program cannot be '_nothing'"),  # type: ignore[arg-type]
     (lambda: simkit.campaign(_nothing, 1.5), "campaign: seeds (how many, or which) cannot be 1.5"),  # type: ignore[arg-type]
     (lambda: simkit.campaign(_nothing, [0, -1]), "campaign: a seed cannot be -1"),
-    (lambda: simkit.campaign(_nothing, "12"), "campaign: seeds (how many, or which) cannot be '12'"),  # type: ignore[arg-type]
+    (lambda: simkit.campaign(_nothing, b"12"), "campaign: seeds (how many, or which) cannot be b'12'"),  # type: ignore[arg-type]
     (lambda: simkit.campaign(_nothing, jobs=math.nan), "campaign: jobs cannot be nan"),  # type: ignore[arg-type]
     (lambda: simkit.campaign(_nothing, stop_after=0), "campaign: stop_after cannot be 0"),
     (lambda: simkit.campaign(_nothing, stall_s=-1), "campaign: stall_s cannot be -1"),
