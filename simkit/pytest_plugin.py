@@ -250,7 +250,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         if hypothesis:  # its report speaks of the error as it raised it
             raise
         sys.stdout.write(found.output)  # captured: what the shrunk run printed belongs to the failure
-        raise found.error from None
+        from simkit._pytest import telling
+
+        raise telling.raisable(found.error) from None
     finally:
         pyfuncitem.stash[_PASSED] = sorted({seed for seed in ambient.first if seed in ambient.passed})
         if not hypothesis and not isinstance(own, int):
@@ -289,7 +291,7 @@ def _replaying(item: pytest.Function, plan: _Plan, case: Case) -> Generator[None
             pytest.skip("the replay was ended in the debugger")
         if replayed.error is not None:
             item.stash[_REDRAWN] = redrawn(replayed, spec, arguments, plan.settings)
-            raise replayed.error.with_traceback(testing.of_program(replayed.error, spec))
+            raise telling.raisable(replayed.error.with_traceback(testing.of_program(replayed.error, spec))) from None
         if replayed.fails:
             seeds = spec.seeds or plan.settings.seeds
             pytest.fail(f"{replayed}; run `{telling.all_seeds(item, len(seeds))}`", pytrace=False)

@@ -497,3 +497,17 @@ def test_importing_the_plugin_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_coroutine_that_is_never_awaited_is_a_failure(pytester: pytest.Pytester) -> None:
+    """As any other: with a case that replays; and told in the kit's words alone."""
+    pytester.makepyfile(
+        test_forgets="import simkit, trio\n@simkit.test(seeds=3)\nasync def test_it(world):\n    trio.sleep(1)\n"
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*coroutine 'sleep' was never awaited*", "*where: *test_forgets.py:4 in test_it"])
+    assert "_kernel" not in result.stdout.str()
+    assert "pytest_plugin.py" not in result.stdout.str()
+    (case,) = cases(pytester)
+    told(case, run(pytester, "--simkit-replay", case.stem), "reproduced, NeverAwaitedError *")
