@@ -30,6 +30,7 @@ from simkit.errors import SimkitError, shown_of, wrong
 from simkit.guard import Guard
 from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
+from simkit.mixups import annotate
 from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, PointError, Points
 from simkit.points import begin as begin_points
@@ -363,6 +364,8 @@ def run(
         value, error, bound = None, None, watched.met  # whatever the program made of being thrown out
     error = _root_cause(error, [*refusals, *world.mistakes, *world.violations])
     trace.flush()
+    if error is not None or world.failures:
+        annotate([error, *(process.status.error for process in world.failures if process.status is not None)])
     if error is not None:
         value, bound = None, None
     ended: Outcome[T] = _outcome(world, kernel, watched.stack or core.stood, value, error, bound)

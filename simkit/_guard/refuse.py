@@ -52,7 +52,11 @@ _SIGNALS = (
     "`Process.kill`, `Process.pause` and `Process.resume`",
     "process ids are simulated",
 )
-_SLEEP = ("a real sleep of the whole interpreter", "`await trio.sleep(…)`", "virtual time passes only while tasks wait")
+_SLEEP = (
+    "a real sleep of the whole interpreter",
+    "`await trio.sleep(…)`, in an asyncio program `await asyncio.sleep(…)`",
+    "virtual time passes only while tasks wait; a thread may sleep: `simkit.threaded.run` runs a program of blocking calls",
+)
 _ENVIRONMENT = (
     "a change of the environment",
     "arguments to the program",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from simkit.errors import ExitCode, Problem, SimkitError
+
 if TYPE_CHECKING:
     from simkit.aio.loop import SimulatedLoop
     from simkit.process import Process
@@ -56,6 +58,8 @@ class Lane:
             while not self._handles:
                 if self.task is not None and self.task.done():
                     self._loop.leave_lane(self)
+                    if trio.lowlevel.current_task().child_nurseries:
+                        self._loop.world.mistakes.append(_nursery_left_open(self.task))
                     return
                 await self._park()
             self._loop.run_handle(self._handles.popleft())
@@ -70,6 +74,21 @@ class Lane:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def _nursery_left_open(task: asyncio.Task[object]) -> SimkitError:
+    code: Any = getattr(task.get_coro(), "cr_code", None)
+    where = task.get_name() if code is None else f"{code.co_filename}:{code.co_firstlineno} in {code.co_qualname}"
+    return SimkitError(
+        Problem(
+            "aio-nursery",
+            f"the asyncio task {task.get_name()} opened a nursery of trio, which only a trio task can leave",
+            where,
+            "asyncio.TaskGroup in an asyncio program",
+            "`await simkit.aio.in_trio(fn, *args)` calls a trio function, which may have nurseries",
+            ExitCode.TARGET,
+        )
+    )
 
 
 def tell(handle: asyncio.Handle, trace: Trace, owner: Process | None) -> None:

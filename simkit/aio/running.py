@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal, TypeVar, cast
 
@@ -80,7 +81,10 @@ async def _to_the_end(loop: SimulatedLoop, main: Callable[..., Any], args: tuple
 
 async def _main_task(loop: SimulatedLoop, main: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:
     ended = trio.Event()
-    task = loop.within(lambda: loop.create_task(main(*args)))
+    try:
+        task = loop.within(functools.partial(_begin, loop, main, args))
+    except Exception as error:  # noqa: BLE001  # raised where no nursery makes a group of it
+        return functools.partial(_fail, error)
     task.add_done_callback(lambda _: ended.set())
     loop.when_fatal(ended.set)
     try:
@@ -94,6 +98,19 @@ async def _main_task(loop: SimulatedLoop, main: Callable[..., Any], args: tuple[
     with trio.CancelScope(shield=True):
         await _wind_up(loop)
     return task.result if task.done() and not task.cancelled() else _cancelled
+
+
+def _begin(loop: SimulatedLoop, main: Callable[..., Any], args: tuple[Any, ...]) -> asyncio.Task[Any]:
+    coroutine = main(*args)
+    if not asyncio.iscoroutine(coroutine):
+        raise wrong(
+            "aio.run: main", main, "an async function: a plain one is called as it is, one that waits by `threaded.run`"
+        )
+    return loop.create_task(coroutine)
+
+
+def _fail(error: Exception) -> Any:
+    raise error
 
 
 async def _wind_up(loop: SimulatedLoop) -> None:
@@ -130,6 +147,8 @@ def _cancelled() -> Any:
 
 def _check(main: object, order: object, unhandled: object) -> None:
     if not callable(main):
+        if asyncio.iscoroutine(main):
+            main.close()  # it is told of already
         raise wrong(
             "aio.run: main", main, "an async function and its arguments: run(main, *args), not run(main(*args))"
         )

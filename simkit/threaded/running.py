@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
@@ -31,6 +32,8 @@ async def run(main: Callable[..., T], *args: Any) -> T:
     world = current_world()
     if world is None:
         raise _outside()
+    if inspect.iscoroutinefunction(main):
+        raise wrong("threaded.run: main", main, "a plain function: async ones run in tasks, or under `simkit.aio.run`")
     if not callable(main):
         raise wrong(
             "threaded.run: main", main, "a plain function and its arguments: run(main, *args), not run(main(*args))"
