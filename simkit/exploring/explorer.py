@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ from simkit._options import is_whole, need_program, need_seed
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.exploring.book import LIVENESS
-from simkit.exploring.jobs import Job, Task, made
-from simkit.exploring.kinds import Without
+from simkit.exploring.jobs import Job, Task, made, worded
+from simkit.exploring.kinds import Without, kind_of
 from simkit.exploring.report import Finding, Report, Stage
 from simkit.exploring.running import Budget, Runner
 from simkit.exploring.simplest import simplest
@@ -35,6 +37,14 @@ DEFAULT = "default"
 _BUDGET = Budget()
 #: A run may take so many times the steps of the default run, and at least so many.
 _TIMES, _STEPS_MIN = 50, 5_000
+#: The default run may take so many: one whose thousand variants can be tried takes far less.
+_PROBE = Limits(steps=100_000)
+#: Where nothing can be struck and nobody be scheduled otherwise, only random numbers differ: so many runs are enough.
+_RUNS_ALIKE = 50
+#: The task around main, trio's own.
+_TRIO = 0
+#: So many processes that failed are told.
+_TOLD_MAX = 3
 
 
 def explore(
@@ -66,7 +76,7 @@ def explore(
         failing: gives what is wrong with a run; default: what main raised, or a deadlock.
         without: kinds of strikes to leave out, as patterns: "disk.read_eio", "crash.*".
         points: the named points that should be hit, as from `point_coverage.declared`.
-        limits: bounds of each run; default: fifty times the steps of the default run, at least 5,000.
+        limits: bounds of each run; default: fifty times the steps of the default run, at least 5,000, and for that run 100,000.
         kernel: as for `run`.
         guard: as for `run`.
         executor: whose processes make the runs of stages that can be divided; program and `failing` must be importable.
@@ -85,9 +95,10 @@ def explore(
     task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)
     probe = _probe(task, limits)
     task = attrs.evolve(task, limits=limits or Limits(steps=max(_STEPS_MIN, _TIMES * probe.outcome.steps)))
+    budget, alike = _fitting(budget, probe)
     with Crew(executor=executor) as crew:
         runner = Runner(task, budget, crew, time.monotonic if budget.seconds is not None else float)
-        progress = Progress(runner, probe, selected, corpus)
+        progress = Progress(runner, probe, selected, corpus, notes=[*alike, *_idle_patterns(task.without, probe)])
         done = [_default_stage(runner, probe)]
         if not runner.book.findings():
             own = not {"portfolio", "mutations"} & set(selected)  # else healed runs are some of theirs
@@ -147,6 +158,27 @@ def _selected(stages: Sequence[str]) -> list[str]:
     return [stage for stage in STAGES if stage in stages]
 
 
+def _fitting(budget: Budget, probe: Probe) -> tuple[Budget, list[str]]:
+    """A smaller budget for a program of which all runs are alike, and a note that says so."""
+    tasks = {task for task, _ in probe.outcome.schedule if task != _TRIO}
+    if probe.journal.sites or len(tasks) > 1 or budget.runs <= _RUNS_ALIKE:
+        return budget, []
+    note = (
+        f"there is nothing to explore: one task, and nothing that could be struck or chosen; {_RUNS_ALIKE} runs at most"
+    )
+    return attrs.evolve(budget, runs=_RUNS_ALIKE), [note]
+
+
+def _idle_patterns(without: Without, probe: Probe) -> Iterator[str]:
+    """A note for each pattern that leaves nothing out of what the default run comes by: it may be misspelt."""
+    kinds = {kind_of(visit.site, value) for visit in probe.journal.sites for value in visit.values}
+    for pattern in without.patterns:
+        if not any(kind in Without([pattern]) for kind in kinds):
+            near = difflib.get_close_matches(pattern, sorted(kinds), n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            yield f"without {pattern!r}: the default run comes by nothing that is called so{hint}"
+
+
 def _probe(task: Task, limits: Limits | None) -> Probe:
     """The default run, made twice: it must end, and be the same both times."""
     journal = Journal()
@@ -156,9 +188,11 @@ def _probe(task: Task, limits: Limits | None) -> Probe:
             Problem(
                 "explore-endless",
                 f"the default run met its bound on {first.bound} after {first.steps} steps",
-                f"{task.name}, at {first.now_ns} ns of virtual time",
+                f"{task.name}, at {first.now_ns} ns of virtual time{_failed_most(first)}",
                 "a main that returns once its work is done",
-                "let main wait for the work, not for processes that serve for ever; or give higher `limits`",
+                "a supervised process that fails is started again, for ever: let main check what is right, after the work"
+                if first.failures
+                else "let main wait for the work, not for processes that serve for ever; or give higher `limits`",
                 ExitCode.INCONCLUSIVE,
             )
         )
@@ -177,10 +211,21 @@ def _probe(task: Task, limits: Limits | None) -> Probe:
     return Probe(first, journal)
 
 
+def _failed_most(outcome: Outcome[Any]) -> str:
+    """Which processes failed, how often, and by what; those first that failed most."""
+    counts = Counter(
+        (f"{process.name} of {process.host.name}", worded(process.status.error))
+        for process in outcome.failures
+        if process.status is not None and process.status.error is not None
+    )
+    told = [f"{name} failed {times} times, by {error}" for (name, error), times in counts.most_common(_TOLD_MAX)]
+    return "".join(f"\n            {line}" for line in told)
+
+
 def _default_run(task: Task, limits: Limits | None, journal: Journal | None) -> Outcome[Any]:
     """No fault, first come first served."""
     tape = Tape.opened(entropy=task.seed, journal=journal)
-    return run(task.program, tape=tape, limits=limits or Limits(), kernel=task.kernel, guard=task.guard)
+    return run(task.program, tape=tape, limits=limits or _PROBE, kernel=task.kernel, guard=task.guard)
 
 
 def _default_stage(runner: Runner, probe: Probe) -> Stage:
