@@ -113,11 +113,16 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _wrong(path: Path, wrong: list[str]) -> SimkitError:
+    what = (
+        wrong[0]
+        if len(wrong) == 1
+        else "".join([f"{len(wrong)} settings are wrong", *(f"\n    {one}" for one in wrong)])
+    )
     return SimkitError(
         Problem(
             "settings-malformed",
-            "; ".join(wrong),
-            str(path),
+            what,
+            str(path) if path.exists() else f"{path.parent}, which has no {path.name}",
             f"the keys of [{_TABLE}]: {', '.join(_READERS)}, profile, profiles",
             "docs/pytest.md lists what each key means",
         )

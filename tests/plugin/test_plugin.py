@@ -414,6 +414,17 @@ def test_wrong_settings_are_told_all_at_once(pytester: pytest.Pytester) -> None:
     assert "tool.simkit.profiles.nightly.shrink_run: unknown key; did you mean 'shrink_runs'?" in text
     assert "there is no profile 'nigthly'; did you mean 'nightly'?" in text
     assert str(pytester.path / "pyproject.toml") in text
+    assert "4 settings are wrong\n    tool.simkit.seed: " in text
+    assert len([line for line in text.splitlines() if line.startswith("    tool.simkit.")]) == 4
+
+
+def test_a_profile_without_a_file_of_settings_is_told(pytester: pytest.Pytester) -> None:
+    """The folder is named, and that no such file is there."""
+    result = run(pytester, "--simkit-profile", "nightly")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str()
+    assert "--simkit-profile: there is no profile 'nightly'; there are none" in text
+    assert f"where:    {pytester.path}, which has no pyproject.toml" in text
 
 
 @pytest.mark.parametrize("seeds", ["", "x", "5-2", "0"])
