@@ -1,4 +1,4 @@
-"""Stand-ins for the functions of the standard library that read the clock, the process id or the system's randomness.
+"""Stand-ins for what the standard library tells of the real world: clock, process id, name of the machine, randomness.
 
 Each asks whether a guard is on and falls through to the real one when not, so that it does no harm where it stays behind.
 """
@@ -9,7 +9,9 @@ import _thread
 import datetime as datetime_module
 import functools
 import os
+import platform
 import random
+import socket
 import time
 import types
 import uuid
@@ -20,6 +22,7 @@ import trio
 
 from simkit._guard import files, refuse, sockets, temporary
 from simkit._guard.state import Active, here
+from simkit._kernel.owner import OWNER
 
 _NS = 1_000_000_000
 #: 100 ns ticks between the epoch of version 1 UUIDs (RFC 9562) and that of Unix.
@@ -194,6 +197,18 @@ def _getppid(_guard: Active) -> int:
     return 1
 
 
+def _gethostname(_guard: Active) -> str:
+    """The name by which others reach it."""
+    process = OWNER.get()
+    return "outside" if process is None else process.label.partition("/")[0]
+
+
+def _getfqdn(guard: Active, name: str = "") -> str:
+    """Names of hosts have no domains."""
+    name = name.strip()
+    return _gethostname(guard) if name in {"", "0.0.0.0", "::"} else name  # noqa: S104  # nothing is bound
+
+
 def _getnode(_guard: Active) -> int:
     return _NODE
 
@@ -235,6 +250,9 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (os, "getrandom", _getrandom),
     (os, "getpid", _getpid),
     (os, "getppid", _getppid),
+    (socket, "gethostname", _gethostname),
+    (socket, "getfqdn", _getfqdn),
+    (platform, "node", _gethostname),
     (uuid, "getnode", _getnode),
     (uuid, "uuid1", _uuid1),
 )

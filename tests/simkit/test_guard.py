@@ -7,6 +7,7 @@ import functools
 import importlib
 import os
 import pickle
+import platform
 import random
 import secrets
 import socket
@@ -26,6 +27,7 @@ from typing import Any
 import pytest
 import trio
 
+from simkit import aio
 from simkit._guard import refuse
 from simkit.guard import RefusedError, permitted
 from simkit.tape import Tape
@@ -133,6 +135,31 @@ def test_process_ids_are_simulated() -> None:
         return [os.getpid(), os.getppid(), *(status.value for status in statuses)]
 
     assert run(main, tape=Tape.from_seed(1)).unwrap() == [1, 1, 101, 102]
+
+
+def test_a_machine_goes_by_the_name_of_its_host() -> None:
+    """In tasks, in threads and in asyncio programs; the outside has a name as well, and the real one is back afterwards."""
+
+    def named() -> list[str]:
+        return [socket.gethostname(), socket.getfqdn(), socket.getfqdn("0.0.0.0"), platform.node()]
+
+    async def program() -> list[str]:
+        return named()
+
+    async def threads() -> list[str]:
+        return await trio.to_thread.run_sync(named)
+
+    async def main(world: World) -> list[list[str]]:
+        host = world.host("db")
+        found = [
+            (await host.start(one, *args).wait()).value for one, *args in ((program,), (threads,), (aio.run, program))
+        ]
+        assert socket.getfqdn("db.example") == "db.example"
+        return [named(), *found]
+
+    before = named()
+    assert run(main, tape=Tape.from_seed(1)).unwrap() == [["outside"] * 4, *[["db"] * 4] * 3]
+    assert named() == before
 
 
 def _thread() -> None:
