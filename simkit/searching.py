@@ -16,7 +16,7 @@ import attrs
 from simkit._options import need_program, need_seed, need_whole
 from simkit.case import Case
 from simkit.discovery import Discovery, Point
-from simkit.errors import SimkitError, shown_of, wrong
+from simkit.errors import SimkitError, shown_of, told, wrong
 from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.point_coverage import Coverage, DeclaredPoint
@@ -60,6 +60,11 @@ class Counts:
         """Named points that no run has hit, of those that were reached and of `declared(…)` ones."""
         return self.points.never(points)
 
+    def __str__(self) -> str:
+        dropped = f", {self.redundant} dropped as redundant" if self.redundant else ""
+        unknown = f", {self.inconclusive} inconclusive" if self.inconclusive else ""
+        return f"{self.runs} runs, {self.schedules} schedules, {self.steps} steps{dropped}{unknown}"
+
 
 @attrs.frozen
 class Found:
@@ -74,6 +79,19 @@ class Found:
     def __bool__(self) -> bool:
         return True
 
+    def __str__(self) -> str:
+        """What was found, and how to have it again."""
+        error = told(self.error).partition("\n")[0]
+        again = "found.case" if self.path is None else repr(str(self.path))
+        return "\n".join(
+            [
+                f"{self.case.target['program']} fails: {error}",
+                f"found by {self.strategy} after {self.counts}",
+                f"case {self.case.id}{'' if self.path is None else f', saved as {self.path}'}",
+                f"again: simkit.replay({again}, program)",
+            ]
+        )
+
 
 @attrs.frozen
 class NotFound:
@@ -86,6 +104,13 @@ class NotFound:
 
     def __bool__(self) -> bool:
         return False
+
+    def __str__(self) -> str:
+        """What was tried, and how much that says."""
+        left = f"the chance that another run shows a new schedule is {self.counts.chance_of_new:.3f}"
+        if self.exhausted:
+            left = "nothing is left to try"
+        return f"no run fails: {self.counts} by {self.strategy}; {left}"
 
 
 def what_was_raised(outcome: Outcome[Any]) -> BaseException | None:
