@@ -20,8 +20,8 @@ def blocks(language: str) -> list[str]:
 
 
 def without_ids(text: str) -> str:
-    """Without what changes when the network draws one latency more: ids of cases, and counts."""
-    return re.sub(r"\b\d+ (drawn|runs|pre-emptions)", r"N \1", re.sub(r"\b[0-9a-f]{12}\b", "ID", text))
+    """Without the ids of cases, which change with the version of the kit; all else is what a reader gets."""
+    return re.sub(r"\b[0-9a-f]{12}\b", "ID", text)
 
 
 def test_the_tutorial_works_as_told(pytester: pytest.Pytester) -> None:
@@ -42,5 +42,5 @@ def test_the_tutorial_works_as_told(pytester: pytest.Pytester) -> None:
     (pytester.path / "store.py").write_text(store.replace(line, fix), encoding="utf-8")
     replayed = pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-replay", case.stem)
     replayed.assert_outcomes(passed=1)
-    assert without_ids(answer).strip() in without_ids(replayed.stdout.str())
+    assert without_ids(answer).strip() in without_ids(replayed.stdout.str()).splitlines()
     pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-seeds", "500").assert_outcomes(passed=1)
