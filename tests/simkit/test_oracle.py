@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import pytest
 import trio
+import trio.testing
 
 from simkit.strategy import RandomWalk, ReplaySchedule
 from simkit.tape import Tape
