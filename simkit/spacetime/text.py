@@ -36,14 +36,14 @@ _MARKS = {
 def as_text(table: Table, *, width: int = WIDTH, with_orders: bool = True, with_events: bool = False) -> str:
     """The table in lines of at most `width` characters.
 
-    With `with_orders` the last one says which orderings decide; with `with_events` the first column has the number of each
-    event, by which a replay can be stopped before it.
+    With `with_orders` the last one says which orderings decide; with `with_events` there is one column more, before the
+    others, with the number of each event, by which a replay can be stopped before it.
     """
     times = [told_time(row.at_ns) for row in table.rows]
-    time_width = max(map(len, times), default=0)
+    time_width = max(map(len, ["time", *times]))
     numbers = [f"{'' if row.kind == 'gap' else row.event:>5}  " if with_events else "" for row in table.rows]
     number_width = max(map(len, numbers), default=0)
-    room = width - 2 - number_width - time_width - 2
+    room = width - 2 - time_width - 2
     widest = max((len(one.name) for one in table.lanes), default=0) + 2
     lane = max(_LANE_MIN, min(_LANE_MAX, widest, (room - _WORDS_MIN) // max(1, len(table.lanes))))
     heading = "".join(head.ljust(lane) for head in _heads([one.name for one in table.lanes], lane - 1))
@@ -53,7 +53,9 @@ def as_text(table: Table, *, width: int = WIDTH, with_orders: bool = True, with_
         told = "" if time == before else time
         mark = ">" if row.decides else " "
         drawn = "".join(_drawn(row, len(table.lanes), lane))
-        lines.append(_cut(f"{mark} {number:>{number_width}}{told:>{time_width}}  {drawn}{_words(row)}", width))
+        lines.append(
+            _cut(f"{mark} {number:>{number_width}}{told:>{time_width}}  {drawn}{_words(row)}", width + number_width)
+        )
         before = time
     if table.orders and with_orders:
         lines.append(f"  it fails only while {orders(table)}")

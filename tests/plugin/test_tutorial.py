@@ -1,4 +1,4 @@
-"""docs/tutorial.md, done by a machine: the fault is found, shrunk, explained and fixed as the page says."""
+"""docs/tutorial.md, done by a machine: the fault is found, shrunk, explained and fixed as the page says; and docs/pytest.md."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.repository]
 PAGE = Path(__file__).parent.parent.parent / "docs/tutorial.md"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(language: str, page: Path = PAGE) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def without_ids(text: str) -> str:
@@ -44,3 +44,35 @@ def test_the_tutorial_works_as_told(pytester: pytest.Pytester) -> None:
     replayed.assert_outcomes(passed=1)
     assert without_ids(answer).strip() in without_ids(replayed.stdout.str()).splitlines()
     pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-seeds", "500").assert_outcomes(passed=1)
+
+
+COUNTER = """import simkit
+import trio
+
+
+@simkit.test(seeds=20)
+async def test_counter(world):
+    value = 0
+
+    async def increment():
+        nonlocal value
+        seen = value
+        await trio.lowlevel.checkpoint()
+        value = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(increment)
+        nursery.start_soon(increment)
+    assert value == 2
+"""
+
+
+def test_the_blocks_of_the_page_on_pytest_are_what_one_gets(pytester: pytest.Pytester) -> None:
+    """Of a failing seed, and of the replay of its case."""
+    failure, replay = [block for block in blocks("text", PAGE.with_name("pytest.md")) if "test_counter.py:" in block]
+    pytester.makepyfile(test_counter=COUNTER)
+    found = pytester.runpytest_inprocess("-p", "no:xdist").stdout.str()
+    assert without_ids(failure) in without_ids(found), found
+    (case,) = (pytester.path / ".simkit/cases").iterdir()
+    replayed = pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-replay", case.stem).stdout.str()
+    assert without_ids(replay) in replayed, replayed
