@@ -1,7 +1,8 @@
 """Which column a place belongs to: one for each process of a host, the outside first; for each task where tasks decide.
 
 A process is split into its tasks when the order of two of them decides, or when there is no other process: then schedules
-are what the run is about. Restarts of a process stay in its column. What does not fit shares the last column.
+are what the run is about. Threads that lose their turn have columns as well. Restarts of a process stay in its column. What
+does not fit shares the last column.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Lanes:
                 return self._known[candidate]
         same_host = [lane for known, lane in self._known.items() if known.host == place.host]
         return same_host[0] if same_host else self._known.get(_OTHERS, 0)
+
+    def all_of(self, process: Place) -> list[int]:
+        """The columns of a process: those of its tasks and threads, if they have some."""
+        own = [lane for place, lane in self._known.items() if Place(place.host, place.process) == process]
+        return own or [self.of(process)]
 
     def in_split(self, place: Place) -> bool:
         """Whether its process has a column for each task."""
@@ -68,14 +74,18 @@ def _outside_first(place: Place) -> bool:
 
 
 def _to_split(processes: Iterable[Place], seen: Iterable[Place], deciding: Collection[int]) -> list[Place]:
-    by_process: dict[Place, dict[int, None]] = {process: {} for process in processes}
+    by_process: dict[Place, dict[Place, None]] = {process: {} for process in processes}
     for place in seen:
         process = Place(place.host, place.process)
-        if place.task is not None and process in by_process:
-            by_process[process][place.task] = None
+        if place != process and process in by_process:
+            by_process[process][place] = None
     if len(by_process) == 1:
-        return [process for process, tasks in by_process.items() if len(tasks) > 1]
-    return [process for process, tasks in by_process.items() if sum(task in deciding for task in tasks) > 1]
+        return [process for process, places in by_process.items() if len(places) > 1]
+    return [
+        process
+        for process, places in by_process.items()
+        if sum(place.task in deciding for place in places) > 1 or sum(bool(place.thread) for place in places) > 1
+    ]
 
 
 def _tasks(
@@ -87,7 +97,11 @@ def _tasks(
     numbers = [task for task in tasks if task is not None]
     numbers.sort(key=lambda task: task not in deciding)
     host = "" if process.host == OUTSIDE else f"{process.host} "
-    return {Place(process.host, process.process, task): f"{host}{name(task)} #{task}" for task in numbers}
+    columns = {Place(process.host, process.process, task): f"{host}{name(task)} #{task}" for task in numbers}
+    for place in seen:
+        if place.thread and (place.host, place.process) == (process.host, process.process):
+            columns[place] = f"{host}{place.thread}"
+    return columns
 
 
 def _number(task: int | None) -> int:

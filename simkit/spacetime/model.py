@@ -33,11 +33,12 @@ Life = Literal["alive", "paused", "none"]
 
 @attrs.frozen
 class Place:
-    """Where something happens: a host (or the outside), one of its processes by name, a task of it by number."""
+    """Where something happens: a host (or the outside), one of its processes by name, a task by number or a thread by name."""
 
     host: str = OUTSIDE
     process: str = ""
     task: int | None = None
+    thread: str = ""
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Callable, Collection, Iterator
+from pathlib import PurePath
 from typing import Any, cast
 
 from simkit.spacetime.model import OUTSIDE, Draft, Kind, Life, Place, told_time
@@ -91,6 +92,9 @@ class _Reader:
         self._numbers = itertools.count(1)
         self._says = ""
         self._index = 0
+        self._turns: collections.defaultdict[str, list[Draft]] = collections.defaultdict(
+            list
+        )  # drawn and not told, by key
         self._event = 0
         self._tellers: dict[str, Callable[..., None]] = {
             "start": self._start,
@@ -116,6 +120,7 @@ class _Reader:
             "+says": self._hear,
             "+arrives": self._datagram_arrives,
             "+calls": self._calls,
+            "+turn": self._turn_lost,
         }
 
     def take(self, entry: int | Told) -> None:
@@ -127,6 +132,7 @@ class _Reader:
             else:
                 self._step(entry)
             self._index += 1
+            self._turns.clear()
             return
         kind = str(cast("Told", entry)[0])
         if kind.startswith("+"):
@@ -136,7 +142,9 @@ class _Reader:
             teller(*cast("Told", entry))
         elif not kind.startswith("+"):
             self._add("fault", self._here(), " ".join(map(str, cast("Told", entry))))
-        self._index += not kind.startswith("+")
+        if not kind.startswith("+"):
+            self._index += 1
+            self._turns.clear()
 
     # ---- helpers
 
@@ -320,8 +328,19 @@ class _Reader:
         elif label == "network" and ">" in key:
             host = key.partition(":")[2].partition(">")[0]
         site = f"{label}/{key}#{occurrence}"
-        minor = key.startswith(_USUAL)
-        self._add("fault", self._here(host), f"{site} = {value}", tags=(site,), minor=minor)
+        minor = key.startswith(_USUAL) or label == "threads"
+        draft = self._add("fault", self._here(host), f"{site} = {value}", tags=(site,), minor=minor)
+        if label == "threads":
+            self._turns[key].append(draft)
+
+    def _turn_lost(self, _kind: str, key: str, thread: str, where: str, owner: str | None) -> None:
+        """In the row of what was drawn for it, as far as that is a departure."""
+        place = place_of(owner)
+        waiting = self._turns[key]
+        draft = waiting.pop(0) if waiting else self._add("fault", place, "")
+        draft.place = Place(place.host, place.process, None, thread)
+        line, _, _ = where.partition(" in ")
+        draft.text, draft.minor = f"{thread} loses its turn at {PurePath(line).name}", False
 
     def _net_fault(self, _kind: str, what: str, *places: str | None) -> None:
         named = [place for place in places if place]

@@ -92,9 +92,8 @@ def _tag(tags: dict[tuple[int, int], str], event: Event) -> str:
 
 def _mark(drafts: Iterable[Draft], explanation: Explanation | None, events: dict[Event, str]) -> None:
     """Say of rows that they decide: steps by number, choices by their site."""
-    if explanation is None:
-        return
-    sites = {f"{label}/{key}#{nth}" for (label, key, nth) in (cause.site for cause in explanation.causes)}
+    causes = () if explanation is None else explanation.causes
+    sites = {f"{label}/{key}#{nth}" for (label, key, nth) in (cause.site for cause in causes)}
     at_step = {(event.task, event.nth): (event, tag) for event, tag in events.items()}
     for draft in drafts:
         if draft.kind == "steps" and draft.decides and draft.place.task is not None:
@@ -139,7 +138,8 @@ def _joined(drafts: Sequence[Draft], lanes: Lanes) -> list[Row]:
     lives = _first_lives(lanes)
     for draft in drafts:
         for place, life in (draft.alive or {}).items():
-            lives[lanes.of(place)] = life
+            for lane in lanes.all_of(place):
+                lives[lane] = life
         row = _row(draft, lanes, tuple(lives), texts, arrivals)
         last = rows[-1] if rows else None
         if row.kind == "receive" and last is not None and last.kind == "send" and last.message == row.message:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import Any
 
 from simkit._kernel.threads import SimThread, current_thread
+from simkit.threaded.telling import lost_turn
 
 __all__ = ["Lock", "QuietLock", "RLock", "give_way"]
 
@@ -23,6 +24,7 @@ def give_way(thread: SimThread) -> None:
     """Perhaps let others go first."""
     away_ns = thread.away_ns()
     if away_ns:
+        lost_turn(thread, "loses turn")
         thread.later(away_ns)
         thread.wait()
 

@@ -18,6 +18,7 @@ import simkit
 from simkit._kernel.threads import SimThread, current_thread
 from simkit.points import current_world
 from simkit.tape import Stream
+from simkit.threaded.telling import lost_turn
 
 __all__ = ["stop", "unwatch", "watch"]
 
@@ -57,6 +58,7 @@ class _Turns:
             self._left -= 1
             if self._left == 0:
                 self._thread.later(_AWAY_NS[_stream().choose("away", len(_AWAY_NS))])
+                lost_turn(self._thread, "away")
                 self._thread.wait()
         else:
             self._rest -= 1

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import html.parser
 import re
+import threading
 from typing import Any
 
 import pytest
 import trio
 
 import simkit
-from simkit import aio
+from simkit import aio, threaded
+from simkit.explanation import Cause, Explanation
 from simkit.shrinking import LooseSchedule, Retrial, shrink
 from simkit.spacetime import Table, Watch, as_html, as_text, table
 from simkit.spacetime.model import told_time
@@ -475,3 +477,50 @@ def test_rows_have_the_numbers_of_their_events() -> None:
     assert [int(line.removeprefix(">").split()[0]) for line in lines] == [row.event for row in drawn.rows]
     assert "event" not in as_text(drawn)
     assert f'<td class="time">{rows["fault"].event}</td>' in as_html(drawn)
+
+
+def sold_by_threads() -> None:
+    lock = threading.Lock()
+
+    def sell() -> None:
+        for _ in range(3):
+            with lock:
+                pass
+
+    threads = [threading.Thread(target=sell) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+async def threads_in_a_process(world: simkit.World) -> None:
+    await world.host("shop").start(threaded.run, sold_by_threads).wait()
+
+
+def test_threads_have_columns_and_tell_where_they_lose_their_turn() -> None:
+    """Which thread, and at which line of the program; its column is its own, and lives as its process does."""
+    watch = Watch()
+    outcome = watch.run(threads_in_a_process, tape=simkit.Tape.from_seed(1))
+    drawn = table(outcome.trace, watch.known)
+    lost = [row for row in drawn.rows if "loses its turn" in row.text]
+    assert {row.text.partition(" loses")[0] for row in lost} >= {"Thread-1 (sell)", "Thread-2 (sell)"}
+    for row in lost:
+        assert re.search(r" loses its turn at test_spacetime\.py:\d+$", row.text)
+        assert drawn.lanes[row.lane].name == f"shop {row.text.partition(' loses')[0]}"
+        assert row.lives[row.lane] == "alive"
+        assert row.kind == "fault"
+        assert not row.minor
+    plain = simkit.run(threads_in_a_process, tape=simkit.Tape.from_seed(1))
+    assert plain.digest == outcome.digest
+
+
+def test_a_lost_turn_that_decides_is_marked_in_its_row() -> None:
+    """What was drawn for it is its site."""
+    watch = Watch()
+    outcome = watch.run(threads_in_a_process, tape=simkit.Tape.from_seed(1))
+    site = max(site for site in outcome.departures if site[1] == "loses turn")
+    explanation = Explanation((), (Cause(site, outcome.departures[site]),), (), (), 1, True)
+    decides = [row for row in table(outcome.trace, watch.known, explanation).rows if row.decides]
+    assert len(decides) == 1
+    assert "loses its turn at test_spacetime.py" in decides[0].text
