@@ -20,7 +20,7 @@ import attrs
 from simkit import ladder as ladders
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.ladder import Ladder
-from simkit.strategy import ReplaySchedule, Segment
+from simkit.strategy import Fifo, ReplaySchedule, Segment
 from simkit.tape import Site, Tape, rows
 
 SCHEMA = "simkit/case/2"
@@ -76,8 +76,8 @@ class Case:
         return Tape.from_departures(self.departures, entropy=self.seed or 0)
 
     def strategy(self) -> ReplaySchedule:
-        """A strategy that repeats its schedule."""
-        return ReplaySchedule(self.schedule)
+        """A strategy that repeats its schedule. At the end of a run that met a bound somebody is still to be picked."""
+        return ReplaySchedule(self.schedule, then=Fifo() if "limits" in self.options else None)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""

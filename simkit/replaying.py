@@ -41,14 +41,16 @@ _LIMITS = Limits()
 
 
 def what_is_raised(outcome: Outcome[Any]) -> Sequence[str]:
-    """The type of what main raised, as in the cases of `search` and of `campaign`."""
+    """The type of what main raised, as in the cases of `search` and of `campaign`; of a run that met a bound, that."""
+    if outcome.bound is not None:
+        return (f"bound on {outcome.bound}",)
     return () if outcome.error is None else (type(outcome.error).__name__,)
 
 
 def _first_raised(outcome: Outcome[Any]) -> Sequence[str]:
     """As `what_is_raised`, of a campaign in which no process may fail: that of the first process that did, before main's."""
     error = raised_in(outcome, processes_may_fail=False)
-    return () if error is None else (type(error).__name__,)
+    return what_is_raised(outcome) if error is None else (type(error).__name__,)
 
 
 @attrs.frozen
@@ -91,7 +93,7 @@ def replay(
     wanted: str | None = None,
     kernel: KernelName = "fast",
     guard: bool = True,
-    limits: Limits = _LIMITS,
+    limits: Limits | None = None,
     trace_sink: Sink | None = None,
     before: tuple[int, Callable[[Moment], object]] | None = None,
 ) -> Replayed:
@@ -104,7 +106,7 @@ def replay(
         wanted: which of these the case promises; default: `case.expect["anomaly"]`.
         kernel: as for `run`.
         guard: as for `run`.
-        limits: as for `run`; a changed program may run away.
+        limits: as for `run`; a changed program may run away. Default: those that the case names, if it does.
         trace_sink: an open text file that gets every event of the replay as JSON lines, as it goes.
         before: (number of an event, what to call): called once, in the replay, right before the step of that event. It ends
             the replay by `Moment.end`, or by raising `Stop`.
@@ -114,7 +116,7 @@ def replay(
     case = _checked(case, program)
     if judge is None:
         judge = what_is_raised if case.options.get("processes_may_fail", True) else _first_raised
-    again = _Again(case, program, kernel=kernel, guard=guard, limits=limits)
+    again = _Again(case, program, kernel=kernel, guard=guard, limits=limits or _limits_of(case))
     outcome = again.watched(before, trace_sink) if before is not None else again.strictly(trace_sink)
     if isinstance(outcome.error, Stop):
         return Replayed(case, "stopped", outcome, ())
@@ -137,7 +139,7 @@ def replay_until(
     *,
     kernel: KernelName = "fast",
     guard: bool = True,
-    limits: Limits = _LIMITS,
+    limits: Limits | None = None,
     trace_sink: Sink | None = None,
 ) -> Standstill:
     """Run a case up to the step of event number `event` (from 0, as in its trace), and say how everything stands there.
@@ -152,7 +154,8 @@ def replay_until(
         found.append(moment.standstill())
         raise Stop
 
-    _Again(case, program, kernel=kernel, guard=guard, limits=limits).watched((event, look), trace_sink)
+    again = _Again(case, program, kernel=kernel, guard=guard, limits=limits or _limits_of(case))
+    again.watched((event, look), trace_sink)
     if not found:  # the second run is not the first one
         raise SimkitError(
             Problem(
@@ -238,6 +241,13 @@ def _agrees_until_main_ended(case: Case, outcome: Outcome[Any]) -> bool:
     if steps == 0 or steps > len(events):
         return False
     return case.ladder is None or case.ladder.agrees(outcome.trace, events[steps - 1])
+
+
+def _limits_of(case: Case) -> Limits:
+    """Those that an exploration gave the run, if the case tells them."""
+    named = case.options.get("limits")
+    steps = named.get("steps") if isinstance(named, dict) else None
+    return Limits(steps=steps) if isinstance(steps, int) else _LIMITS
 
 
 def _wanted(case: Case, given: str | None) -> str:

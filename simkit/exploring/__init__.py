@@ -11,8 +11,8 @@ What a run can be struck with is on its tape, see `simkit.tape` (open tapes) and
 """
 
 from simkit.exploring.explorer import explore
-from simkit.exploring.report import Finding, Report, Sites, Stage
+from simkit.exploring.report import Finding, Report, Sites, Stage, Unfinished
 from simkit.exploring.running import Budget
 from simkit.exploring.stages import STAGES
 
-__all__ = ["STAGES", "Budget", "Finding", "Report", "Sites", "Stage", "explore"]
+__all__ = ["STAGES", "Budget", "Finding", "Report", "Sites", "Stage", "Unfinished", "explore"]

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import attrs
 
+from simkit.case import Case
 from simkit.discovery import Discovery
 from simkit.exploring.jobs import Failure, Ran
 from simkit.exploring.kinds import kind_of, strikes_of
-from simkit.exploring.report import Finding, Sites, Stage
+from simkit.exploring.report import Finding, Sites, Stage, Unfinished
 from simkit.point_coverage import Coverage
 from simkit.tape import Site
 
@@ -62,6 +63,7 @@ class Book:
         self.coverage = Coverage()
         self._found: dict[str, _Found] = {}
         self._struck: dict[Site, None] = {}
+        self._unfinished: dict[str, tuple[int, Case]] = {}
 
     def enter(self, ran: Ran, page: Page) -> None:
         """Count a run."""
@@ -76,6 +78,7 @@ class Book:
         if ran.bound is not None:
             page.inconclusive += 1
             self.inconclusive += 1
+            self._keep(ran.bound, ran.unfinished)
         self.coverage = self.coverage.merge(Coverage(1, ran.points))
         self._struck.update(dict.fromkeys(ran.departures))
         if ran.failure is not None:
@@ -104,6 +107,18 @@ class Book:
                 found.failure.case,
             )
             for fingerprint, found in self._found.items()
+        )
+
+    def _keep(self, bound: str, case: Case | None) -> None:
+        if case is not None:
+            runs, first = self._unfinished.get(bound, (0, case))
+            self._unfinished[bound] = runs + 1, first
+
+    def unfinished(self) -> tuple[Unfinished, ...]:
+        """Runs that met a bound, by kind, in the order of the first of each."""
+        return tuple(
+            Unfinished(bound, runs, strikes_of(case.departures), case)
+            for bound, (runs, case) in self._unfinished.items()
         )
 
     def _found_new(self, ran: Ran, failure: Failure) -> bool:

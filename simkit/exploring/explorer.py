@@ -81,7 +81,7 @@ def explore(
         guard: as for `run`.
         executor: whose processes make the runs of stages that can be divided; program and `failing` must be importable.
         corpus: folder of the corpus of mutated tapes, to go on with in the next exploration.
-        save: folder for the cases of findings.
+        save: folder for the cases of findings, and of one inconclusive run of each kind.
         target: what cases call the program; default: its qualified name.
 
     Raises: SimkitError for an unknown stage, for a program that does not repeat itself, and for one that never ends.
@@ -105,7 +105,11 @@ def explore(
             runner.divide([stage for stage in selected if own or stage != LIVENESS])
             done += [_made(progress, stage) for stage in selected]
     findings = tuple(_finished(task, finding, budget, save) for finding in runner.book.findings())
-    return _report(progress, done, findings, points)
+    report = _report(progress, done, findings, points)
+    if save is not None:
+        for one in report.unfinished:
+            one.case.save(save)
+    return report
 
 
 def _report(
@@ -124,6 +128,7 @@ def _report(
         inconclusive=book.inconclusive,
         never_hit=tuple(book.coverage.never(points)),
         notes=tuple(progress.notes),
+        unfinished=book.unfinished(),
     )
 
 

@@ -80,6 +80,8 @@ class Ran:
     steps: int
     bound: str | None
     failure: Failure | None
+    #: Of a run that met a bound, to look at.
+    unfinished: Case | None
     departures: Mapping[Site, int]
     schedule: tuple[Segment, ...]
     points: Mapping[str, PointCount]
@@ -143,6 +145,7 @@ def made(task: Task, job: Job, tape: Tape, outcome: Outcome[Any], strategy: Stra
         steps=outcome.steps,
         bound=outcome.bound,
         failure=failure,
+        unfinished=None if outcome.bound is None else _unfinished(task, job, tape, outcome),
         departures=outcome.departures,
         schedule=strategy.plan() if isinstance(strategy, LooseSchedule) else (),
         points=outcome.points,
@@ -163,7 +166,18 @@ def failure_of(task: Task, job: Job, tape: Tape, outcome: Outcome[Any], error: B
     what: Literal["raised", "deadlock", "liveness"] = "deadlock" if isinstance(error, DeadlockError) else "raised"
     if isinstance(error, LivenessError) or (job.healed and what == "deadlock"):
         what = "liveness"
-    case = Case(
+    case = _case(task, job, tape, outcome, type(error).__name__)
+    return Failure(repr(fingerprint_of(error)), what, worded(error), case)
+
+
+def _unfinished(task: Task, job: Job, tape: Tape, outcome: Outcome[Any]) -> Case:
+    """The case of a run that met a bound; replayed within the same bounds it meets that again."""
+    case = _case(task, job, tape, outcome, f"bound on {outcome.bound}")
+    return attrs.evolve(case, options={**case.options, "limits": {"steps": task.limits.steps}})
+
+
+def _case(task: Task, job: Job, tape: Tape, outcome: Outcome[Any], anomaly: str) -> Case:
+    return Case(
         world="simulated",
         target={"program": task.name},
         scenario={},
@@ -171,11 +185,10 @@ def failure_of(task: Task, job: Job, tape: Tape, outcome: Outcome[Any], error: B
         options={"open": True, "stage": job.stage},
         departures=outcome.departures,
         schedule=outcome.schedule,
-        expect={"obligation": "program", "anomaly": type(error).__name__},
+        expect={"obligation": "program", "anomaly": anomaly},
         digest=outcome.digest,
         ladder=Ladder.of(outcome.trace),
     )
-    return Failure(repr(fingerprint_of(error)), what, worded(error), case)
 
 
 def worded(error: BaseException) -> str:

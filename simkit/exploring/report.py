@@ -12,7 +12,9 @@ from simkit.discovery import Point
 from simkit.exploring.kinds import strikes_of
 from simkit.point_coverage import DeclaredPoint
 
-__all__ = ["Finding", "Report", "Sites", "Stage"]
+__all__ = ["Finding", "Report", "Sites", "Stage", "Unfinished"]
+
+_NO_EVIDENCE = "neither passed nor failed, `passed` does not count them"
 
 
 @attrs.frozen
@@ -76,6 +78,16 @@ class Finding:
 
 
 @attrs.frozen
+class Unfinished:
+    """The runs that met a bound of one kind, and the case of the first of them."""
+
+    bound: str
+    runs: int
+    strikes: tuple[str, ...]
+    case: Case = attrs.field(repr=False)
+
+
+@attrs.frozen
 class Sites:
     """The sites of one kind in the default run, and how many of them were struck in any run."""
 
@@ -96,14 +108,16 @@ class Report:
     sites: tuple[Sites, ...]
     stages: tuple[Stage, ...]
     findings: tuple[Finding, ...]
+    #: Runs that met a bound; `unfinished` has a case of each kind of bound.
     inconclusive: int
     #: Named points that no run has hit.
     never_hit: tuple[DeclaredPoint, ...] = ()
     notes: tuple[str, ...] = ()
+    unfinished: tuple[Unfinished, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether there is evidence, and none of it is bad."""
+        """Whether there is evidence, and none of it is bad. It says nothing about inconclusive runs: they are no evidence."""
         return self.runs > 0 and not self.findings
 
     def stage(self, name: str) -> Stage:
@@ -119,6 +133,8 @@ class Report:
         for told, finding in zip(data["findings"], self.findings, strict=True):
             told["case"] = finding.case.to_json()
             told["shrunk"] = None if finding.shrunk is None else finding.shrunk.to_json()
+        for told, one in zip(data["unfinished"], self.unfinished, strict=True):
+            told["case"] = one.case.to_json()
         for told, stage in zip(data["stages"], self.stages, strict=True):
             told.update(complete=stage.complete, behaviours=stage.behaviours, chance_of_new=stage.chance_of_new)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
@@ -134,6 +150,10 @@ class Report:
             ]
         )
         lines += [line for finding in self.findings for line in _told(finding)]
+        for one in self.unfinished:
+            struck = "; ".join(one.strikes) or "nothing but the schedule"
+            lines.append(f"inconclusive, {one.runs} runs: they met their bound on {one.bound}; {_NO_EVIDENCE}")
+            lines.append(f"  the first is case {one.case.id}: {struck}")
         missed = [
             f"{one.kind} ({one.sites - one.struck} of {one.sites})" for one in self.sites if one.struck < one.sites
         ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio
 
 import simkit
-from simkit import World, explore
+from simkit import World, explore, replay
 from simkit.errors import SimkitError
+from tests.simkit import explore_programs as programs
 
 
 async def empty(_world: World) -> None:
@@ -55,3 +58,19 @@ def test_a_process_that_fails_for_ever_is_named() -> None:
     assert "AssertionError: the money is gone" in problem.where
     assert "of bank failed" in problem.where
     assert "let main check" in problem.hint
+
+
+def test_inconclusive_runs_can_be_looked_at(tmp_path: Path) -> None:
+    """Each kind of bound with its number and a case, which meets that bound again, and is saved with the others."""
+    limits = simkit.Limits(steps=200)
+    report = explore(programs.gives_up, stages=["singles"], budget=60, limits=limits, save=tmp_path)
+    (kind,) = report.unfinished
+    assert (kind.bound, kind.runs) == ("steps", report.inconclusive)
+    assert report.passed
+    assert [path.stem for path in tmp_path.iterdir()] == [kind.case.id]
+    again = replay(kind.case, programs.gives_up)
+    assert (again.answer, again.failures, again.outcome.steps) == ("reproduced", ("bound on steps",), 200)
+    told = str(report)
+    assert f"inconclusive, {kind.runs} runs: they met their bound on steps" in told
+    assert f"the first is case {kind.case.id}: {'; '.join(kind.strikes)}" in told
+    assert report.to_json()["unfinished"][0]["case"] == kind.case.to_json()
