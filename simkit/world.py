@@ -331,12 +331,8 @@ def run(
     kernel = _available(kernel)
     choice = None if strategy is None else _Choice(strategy)
     trace = Trace(trace_sink)
-    core = Kernel(
-        choice,
-        trace.record_step if trace_sink is None else trace.record_step_and_flush,
-        steps_max=limits.steps,
-        time_ns_max=limits.time_ns,
-    )
+    record = trace.record_step if trace_sink is None else trace.record_step_and_flush
+    core = Kernel(choice, record, steps_max=limits.steps, time_ns_max=limits.time_ns)
     if choice is not None:
         choice.kernel = core
     world = World(tape, trace, core)
