@@ -15,6 +15,7 @@ import attrs
 
 from simkit.checking.model import UNKNOWN, Asked
 from simkit.errors import Problem, SimkitError
+from simkit.points import current_world
 
 _TOLD_LENGTH = 60
 
@@ -47,9 +48,13 @@ class Operation:
         return self.returned is not None
 
     def __str__(self) -> str:
-        name, *arguments = self.asked
         answer = "?" if self.returned is None else told(self.answer)
-        return f"{self.process}: {name}({', '.join(map(told, arguments))}) → {answer}"
+        return f"{_told_call(self.process, self.asked)} → {answer}"
+
+
+def _told_call(process: Hashable, asked: Asked) -> str:
+    name, *arguments = asked
+    return f"{process}: {name}({', '.join(map(told, arguments))})"
 
 
 def told(value: Any) -> str:
@@ -114,6 +119,13 @@ class Call:
         self._returned: tuple[int, int | None] | None = None
         self._known = True
         self.has_failed = False
+        self._tell("")
+
+    def _tell(self, outcome: str) -> None:
+        """A row of a space-time table, where the run is drawn."""
+        world = current_world()
+        if world is not None and world.trace.asides is not None:
+            world.trace.aside("operation", _told_call(self._process, self._asked) + outcome)
 
     def returns(self, answer: Any = None) -> None:
         """It has returned, now, with this answer; values that change later must be copied."""
@@ -121,16 +133,19 @@ class Call:
             raise _impossible(f"{self.operation()} returns a second time", "one answer of each operation")
         self._answer = answer
         self._returned = self._history.now()
+        self._tell(f" → {told(answer)}")
 
     def failed(self) -> None:
         """It has failed so that it certainly had no effect: it counts as never called."""
         self.has_failed = True
+        self._tell(" fails")
 
     def unknown(self) -> None:
         """Nobody can tell whether it took effect, as after a timeout, though the client goes on."""
         self._known = False
         self._returned = None
         self._answer = UNKNOWN
+        self._tell(" → ?")
 
     def operation(self) -> Operation:
         """As it stands now."""
@@ -144,8 +159,11 @@ class Call:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None and self._returned is None and self._known and not self.has_failed:
-            self.returns()
+        if self._returned is None and self._known and not self.has_failed:
+            if kind is None:
+                self.returns()
+            else:
+                self.unknown()
 
 
 def _impossible(what: str, expected: str) -> SimkitError:

@@ -24,6 +24,7 @@ Kind = Literal[
     "point",  # a named point of the program
     "note",  # what somebody who drives the run has to say, such as a rule of a machine
     "steps",  # of one task
+    "operation",  # of a history that is checked: its call, or what it answered
     "callback",  # of an event loop, between two steps
     "failure",  # of the run
     "gap",  # rows that were left out

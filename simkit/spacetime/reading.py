@@ -120,6 +120,7 @@ class _Reader:
             "+says": self._hear,
             "+arrives": self._datagram_arrives,
             "+calls": self._calls,
+            "+operation": self._operation,
             "+turn": self._turn_lost,
         }
 
@@ -262,6 +263,9 @@ class _Reader:
 
     def _note(self, _kind: str, text: str) -> None:
         self._add("note", self._here(), text)
+
+    def _operation(self, _kind: str, text: str) -> None:
+        self._add("operation", self._here(), text)
 
     def _point(self, _kind: str, what: str, name: str) -> None:
         told = f"point {name!r} fires" if what == "maybe" else f"point {name!r} is violated"

@@ -1,7 +1,7 @@
 """A table as text of at most 100 columns: time, one narrow column each with its line of life, and the words.
 
-`│` lives, `┊` is paused; `●` acts, `·` calls back, `▶` and `◀` receive; `┬` begins, `┴` ends, `X` dies; `◆` is a rule; `>`
-marks what decides.
+`│` lives, `┊` is paused; `●` acts, `○` asks or answers, `·` calls back, `▶` and `◀` receive; `┬` begins,
+`┴` ends, `X` dies; `◆` is a rule; `>` marks what decides.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _MARKS = {
     "point": "◇",
     "note": "◆",
     "steps": "●",
+    "operation": "○",
     "callback": "·",
     "failure": "X",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import html.parser
 import re
 import threading
@@ -477,6 +478,39 @@ def test_rows_have_the_numbers_of_their_events() -> None:
     assert [int(line.removeprefix(">").split()[0]) for line in lines] == [row.event for row in drawn.rows]
     assert "event" not in as_text(drawn)
     assert f'<td class="time">{rows["fault"].event}</td>' in as_html(drawn)
+
+
+def test_operations_of_a_history_are_rows() -> None:
+    """Calls and answers, in the column of the client: what it was told, that it failed, or that nobody knows."""
+
+    async def client(world: simkit.World) -> None:
+        history = simkit.History(world)
+        with history.call("c", "put", "x", 1):
+            await trio.sleep(1)
+        with history.call("c", "get", "x") as call:
+            call.returns(1)
+        with history.call("c", "put", "x", 2) as call:
+            call.failed()
+        with contextlib.suppress(OSError), history.call("c", "put", "x", 3):
+            raise OSError
+
+    async def main(world: simkit.World) -> None:
+        await world.host("client").start(client, world).wait()
+
+    drawn = seen(main)
+    rows = [row for row in drawn.rows if row.kind == "operation"]
+    assert [row.text for row in rows] == [
+        "c: put('x', 1)",
+        "c: put('x', 1) → None",
+        "c: get('x')",
+        "c: get('x') → 1",
+        "c: put('x', 2)",
+        "c: put('x', 2) fails",
+        "c: put('x', 3)",
+        "c: put('x', 3) → ?",
+    ]
+    assert {drawn.lanes[row.lane].name for row in rows} == {"client"}
+    assert [row.at_ns for row in rows[:2]] == [0, 1_000_000_000]
 
 
 def sold_by_threads() -> None:
