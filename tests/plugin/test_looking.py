@@ -86,6 +86,7 @@ def test_break_opens_the_debugger_before_the_step(
         (["--simkit-until", "3"], "there is nothing to look at"),
         (["--simkit-trace", "x"], "there is nothing to look at"),
         (["--simkit-replay", "CASE", "--simkit-until", "3", "--simkit-break", "3"], "both say where to stop"),
+        (["--simkit-seed", "3", "--simkit-seeds", "5"], "both say which seeds to run"),
     ],
 )
 def test_looks_that_make_no_sense_are_told(pytester: pytest.Pytester, case: str, options: list[str], told: str) -> None:
