@@ -54,7 +54,7 @@ class Stage:
 
 @attrs.frozen
 class Finding:
-    """A kind of failure: all runs that failed with the same type of exception from the same line."""
+    """A kind of failure: all runs that failed with the same type of exception from the same line, see `simkit.blame`."""
 
     fingerprint: str
     #: The stage that showed it first.
