@@ -48,7 +48,9 @@ class _Plan:
         self.store = config.rootpath / self.settings.store
         seeds, seed = config.getoption("simkit_seeds"), config.getoption("simkit_seed")
         if seeds is not None and seed is not None:
-            raise pytest.UsageError(f"--simkit-seed {seed} and --simkit-seeds {seeds} both say which seeds to run: give one")
+            raise pytest.UsageError(
+                f"--simkit-seed {seed} and --simkit-seeds {seeds} both say which seeds to run: give one"
+            )
         #: Overrides what tests say themselves.
         self.seeds: range | None = None if seeds is None else _parsed(settings.parse_seeds, seeds)
         self.seed: int | None = seed
