@@ -70,6 +70,7 @@ class Watch:
         "still_s",
         "thread",
         "thrown",
+        "tracer",
     )
 
     def __init__(
@@ -98,6 +99,8 @@ class Watch:
         #: Tells how much processor time the run's thread has taken; -1 until somebody looks.
         self.clock = -1
         self.floor_bytes = -1
+        #: Who traces the run's thread, coverage or a debugger: Python forgets him when something is thrown into him.
+        self.tracer = sys.gettrace()
 
     # ---- in the watchdog's thread
 
@@ -213,6 +216,8 @@ class Watch:
                 continue
         if self.thrown:
             pardon(self.thread)
+            if sys.gettrace() is not self.tracer:
+                sys.settrace(self.tracer)
 
 
 class _Dog:

@@ -23,7 +23,7 @@ from scenarios.verdict import Finding, Violation
 from simkit.case import Case
 from simkit.errors import SimkitError
 
-MUTANT, SEED = "ack-before-commit", 17
+MUTANT, SEED = "ack-before-commit", 50
 
 
 def never() -> bool:

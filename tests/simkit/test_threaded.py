@@ -143,7 +143,7 @@ def test_locks_taken_crosswise_are_a_deadlock() -> None:
     told = next(str(error) for error in errors if error is not None)
     assert "MainThread of desk/main#101 at" in told
     assert re.search(
-        r"Thread-1 \(one\) of desk/main#101 at \S*test_threaded.py:\d+ in crossed_locks.<locals>.one", told
+        r"Thread-1 \(one\) of desk/main#101 at .*test_threaded.py:\d+ in crossed_locks.<locals>.one", told
     )
 
 
