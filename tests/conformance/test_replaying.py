@@ -87,7 +87,7 @@ def test_a_run_is_kept_beside_its_case(store: Store, found: tuple[Case, list[e.E
     assert violations(told)[0].kept == str(folder)
     history = History.from_json(json.loads((folder / "history.json").read_text()))
     assert history.events
-    assert "fault: power@ack:start" in (folder / "table.txt").read_text()
+    assert "fault: kill@ack:start" in (folder / "table.txt").read_text()
 
 
 @pytest.mark.parametrize("seed", [SEED, 0])
