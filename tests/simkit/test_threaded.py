@@ -142,9 +142,7 @@ def test_locks_taken_crosswise_are_a_deadlock() -> None:
     assert {type(error).__name__ for error in errors} == {"DeadlockError", "NoneType"}
     told = next(str(error) for error in errors if error is not None)
     assert "MainThread of desk/main#101 at" in told
-    assert re.search(
-        r"Thread-1 \(one\) of desk/main#101 at .*test_threaded.py:\d+ in crossed_locks.<locals>.one", told
-    )
+    assert re.search(r"Thread-1 \(one\) of desk/main#101 at .*test_threaded.py:\d+ in crossed_locks.<locals>.one", told)
 
 
 def test_locks_behave_as_those_of_threading() -> None:
