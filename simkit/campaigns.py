@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 
@@ -24,6 +24,7 @@ from simkit.guard import keeping
 from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
+from simkit.points import PointCount
 from simkit.settings import parse_seeds
 from simkit.strategy import Fifo, RandomWalk, Strategy
 from simkit.tape import Stream, Tape
@@ -209,9 +210,8 @@ def _batch(numbers: Sequence[int], jobs: int, executor: Executor | None) -> int:
 # ---- one seed, in whatever process
 
 
-@attrs.frozen
-class _Ran:
-    """What one run showed, as small as it can be sent."""
+class _Ran(NamedTuple):
+    """What one run showed, as small as it can be sent: a tuple, as thousands of them are."""
 
     seed: int
     digest: str
@@ -222,7 +222,7 @@ class _Ran:
     error: str
     case: Case | None
     fired: Mapping[str, int]
-    coverage: Coverage
+    points: Mapping[str, PointCount]
 
 
 def _ran(
@@ -247,7 +247,7 @@ def _ran(
         error="" if error is None else told(error).partition("\n")[0][:_TEXT_MAX],
         case=None if error is None else _case(outcome, error, seed, target, processes_may_fail=processes_may_fail),
         fired={name: times for name, times in outcome.fired.items() if times},
-        coverage=Coverage.of([outcome]),
+        points=outcome.points,
     )
 
 
@@ -291,7 +291,8 @@ class _Adding:
         self._events += ran.events
         self._ns += ran.now_ns
         self._discovery.saw(ran.digest)
-        self._coverage = self._coverage.merge(ran.coverage)
+        if ran.points:
+            self._coverage = self._coverage.merge(Coverage(1, ran.points))
         for name, times in ran.fired.items():
             self._fired[name] = self._fired.get(name, 0) + times
         if ran.case is not None:
@@ -311,6 +312,6 @@ class _Adding:
             events=self._events,
             virtual_ns=self._ns,
             fired=dict(sorted(self._fired.items())),
-            points=self._coverage,
+            points=attrs.evolve(self._coverage, runs=self._runs),
             curve=self._discovery.curve(),
         )

@@ -36,7 +36,7 @@ def contests(scale: int) -> list[Contest]:
     ):
         if peers.installed(module):
             contestants[peer] = times(functools.partial(seed, naps))
-    return [Contest("small seeds of an asyncio program", "seeds", contestants, {LOOPTIME: 1.0, SIMLOOM: 8.0})]
+    return [Contest("small seeds of an asyncio program", "seeds", contestants, {LOOPTIME: 1.0, SIMLOOM: 4.0})]
 
 
 def on_simkit(naps: list[list[float]]) -> None:

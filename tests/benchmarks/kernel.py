@@ -122,7 +122,7 @@ def _switches(switches: int) -> Contest:
         contestants[name] = _done(spinning, switches)
     if peers.installed(SIMPY):
         contestants[SIMPY] = _done(lambda: peers.simpy_sleeping([[0.0] * (switches // TASKS)] * TASKS), switches)
-    return Contest("task switches", "switches", contestants, {TRIO: 1.8, BARE: 0.35, SIMPY: 0.9, OFF: 0.9})
+    return Contest("task switches", "switches", contestants, {TRIO: 1.8, BARE: 0.35, SIMPY: 0.9})
 
 
 def _timers(timers: int) -> Contest:
@@ -143,7 +143,7 @@ def _timers(timers: int) -> Contest:
         contestants[SIMPY] = _done(lambda: peers.simpy_sleeping(naps), timers)
     if peers.installed("looptime"):
         contestants[LOOPTIME] = _done(lambda: peers.looptime_sleeping(naps), timers)
-    return Contest("timers (trio.sleep)", "timers", contestants, {TRIO: 10, LOOPTIME: 40, SIMPY: 0.5, OFF: 0.9})
+    return Contest("timers (trio.sleep)", "timers", contestants, {TRIO: 10, LOOPTIME: 40, SIMPY: 0.5})
 
 
 def _timeouts(timeouts: int) -> Contest:
@@ -199,7 +199,7 @@ def _small(runs: int) -> Contest:
     repeats = max(1, runs // 4)
     contestants = _ours_and_trio(program, 1, repeats)
     naps = [[0.001 * (1 + (task * 7 + number) % 13) for number in range(NAPS)] for task in range(TASKS)]
-    targets = {TRIO: 5.0, LOOPTIME: 6.0, SIMLOOM: 8.0, OFF: 0.9}
+    targets = {TRIO: 5.0, LOOPTIME: 6.0, SIMLOOM: 8.0}
     for peer, module, seed in (
         (LOOPTIME, "looptime", peers.looptime_small),
         (SIMLOOM, "simloom", peers.simloom_small),
