@@ -65,6 +65,13 @@ def _by_number(numbers: Iterator[int]) -> Callable[[Any], int]:
     return number
 
 
+def _own_threads() -> list[threading.Thread]:
+    """The living threads of the program that asks; the interpreter has others, of the kit and of other processes."""
+    worker = current_worker()
+    assert worker is not None
+    return [one.python for one in worker.program.workers if one.python is not None and not one.over]
+
+
 def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
     table: dict[tuple[Any, str], Any] = {}
     for name, simulated in (
@@ -80,6 +87,8 @@ def _names(sockets: ModuleType) -> dict[tuple[Any, str], Any]:
         real = getattr(threading, name, None)
         if real is not None:
             table[threading, name] = _either(simulated, real)
+    table[threading, "enumerate"] = _either(_own_threads, threading.enumerate)
+    table[threading, "active_count"] = _either(lambda: len(_own_threads()), threading.active_count)
     table[stdlib_socket, "getaddrinfo"] = _either(sockets.getaddrinfo, stdlib_socket.getaddrinfo)
     table[stdlib_socket, "gethostbyname"] = _either(sockets.gethostbyname, stdlib_socket.gethostbyname)
     table[ThreadPoolExecutor, "_counter"] = itertools.count().__next__
