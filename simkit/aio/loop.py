@@ -101,9 +101,10 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         """As in asyncio."""
-        self._check_closed()
         handle = asyncio.Handle(callback, args, self, context)
-        self._schedule(handle, callback)
+        if not self._is_dead():
+            self._check_closed()
+            self._schedule(handle, callback)
         return handle
 
     call_soon_threadsafe = call_soon  # a simulated thread never runs beside the kernel
@@ -122,12 +123,18 @@ class SimulatedLoop(Networking, base_events.BaseEventLoop):
         """As in asyncio."""
         if when is None:
             raise TypeError("when cannot be None")
-        self._check_closed()
         handle = _Timer(when, callback, args, self, context)
         handle.entry = None
+        if self._is_dead():
+            return handle
+        self._check_closed()
         if when != float("inf"):
             handle.entry = self.world.kernel.timers.call_at(round(when * NS), self._due, (handle,))
         return handle
+
+    def _is_dead(self) -> bool:
+        """Whether the process is gone: what its last step still asks for is forgotten, and nobody is told of it."""
+        return self.owner is not None and not self.owner.alive
 
     def _due(self, handle: _Timer) -> None:
         handle.entry = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -531,3 +532,22 @@ def test_a_deadlock_names_asyncio_tasks_and_their_lines() -> None:
     ) as caught:
         in_process(stuck).unwrap()
     assert "2 tasks wait" in str(caught.value)  # with main; those that serve the loop do not count
+
+
+def test_a_kill_inside_a_call_of_its_own_is_told_by_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """The last step of the dead still ends its task, which asks the loop for callbacks: they are forgotten in silence."""
+
+    async def program() -> None:
+        async def write() -> None:
+            Path("/file").write_text("x", encoding="utf-8")
+
+        await asyncio.gather(write(), asyncio.sleep(1))
+
+    async def main(world: World) -> str:
+        host = world.host("desk")
+        process = host.start(aio.run, program)
+        host.at_boundary(2, process.kill)
+        return str(await process.wait())
+
+    assert simulate(main).unwrap() == "killed"
+    assert not caplog.records
