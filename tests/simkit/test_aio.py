@@ -539,7 +539,7 @@ def test_a_kill_inside_a_call_of_its_own_is_told_by_nobody(caplog: pytest.LogCap
 
     async def program() -> None:
         async def write() -> None:
-            Path("/file").write_text("x", encoding="utf-8")
+            Path("/file").write_text("x", encoding="utf-8")  # noqa: ASYNC240  # simulated
 
         await asyncio.gather(write(), asyncio.sleep(1))
 
