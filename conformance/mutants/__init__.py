@@ -1,7 +1,8 @@
 """Mutants: the reference runtime with exactly one promise broken each, applied from outside; they prove the judges.
 
-A mutant is one small change to one method, made for the time of a `with applied(name)` block in this process. None lives
-in the runtime's own modules. `MUTANTS` is ordered by the obligation a mutant must break; only being caught by that
+A mutant is one small change to one method or setting, made for the time of a `with applied(name)` block in this process.
+None lives in the runtime's own modules. Every module of this package is imported for the mutants it registers;
+`all_mutants` has them in the catalogue's order of the obligation that a mutant must break, and only being caught by that
 obligation counts as caught.
 """
 
@@ -9,11 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from scenarios.obligations.groups import place
 from simkit.errors import Problem, SimkitError
 
 
@@ -39,7 +43,7 @@ class Patch:
 @attrs.frozen
 class Mutant:
     """One broken promise: `change` says in a sentence what the mutant does wrong, `shown_by` names a scenario of the
-    catalogue that brings it to light.
+    catalogue that brings it to light, `swarm` whether disks and network must misbehave by themselves in it.
     """
 
     name: str
@@ -47,28 +51,31 @@ class Mutant:
     change: str
     apply: Callable[[Patch], None]
     shown_by: str = ""
+    swarm: bool = False
 
 
 _REGISTRY: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, obligation: str, *, shown_by: str
+    name: str, obligation: str, *, shown_by: str, swarm: bool = False
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a function that applies the mutant; its docstring is the change."""
 
     def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
-        _REGISTRY[name] = Mutant(name, obligation, " ".join((apply.__doc__ or "").split()), apply, shown_by)
+        assert name not in _REGISTRY, f"two mutants called {name}"
+        change = " ".join((apply.__doc__ or "").split())
+        _REGISTRY[name] = Mutant(name, obligation, change, apply, shown_by, swarm)
         return apply
 
     return register
 
 
 def all_mutants() -> Mapping[str, Mutant]:
-    """Every mutant by name."""
-    import conformance.mutants.catalogue  # noqa: F401 - fills the registry; imports the runtime, so only on use
-
-    return _REGISTRY
+    """Every mutant by name. Imports the modules that register them, and with them the runtime, so only on use."""
+    for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{module}")
+    return dict(sorted(_REGISTRY.items(), key=lambda item: place(item[1].obligation)))
 
 
 def find(name: str) -> Mutant:

@@ -1,6 +1,8 @@
 """The obligations a durable runtime owes its users, each with its judge; `OBLIGATIONS` maps id → obligation.
 
     registry      what an obligation is, and the names of anomalies
+    groups        the groups of the catalogue, and the order of ids
+    catalogue     every promise of the whole catalogue as data, whether it has a judge here or not
     durable       DUR-1 2 3 5 6    what was acknowledged or accepted stays so, is used, and gets to its end
     operations    DUR-7 8 9 12     operations keep identity, order and effects; an unresolved one stays visible
     ownership     OWN-1            one accepted transition per operation
@@ -9,31 +11,27 @@
     signals       SIG-1 2          an acknowledged signal is kept, and used once
     scheduling    SCH-1 3 4        timers, repeated deliveries, early signals
 
-The verdict rules over many findings are in `scenarios.rules`, the frozen sets of ids in `scenarios.requirements`.
+Every module of this package is imported for the judges it registers. The verdict rules over many findings are in
+`scenarios.rules`, the frozen sets of ids in `scenarios.requirements`.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-# Imported for what they register, all of them.
-from scenarios.obligations import durable, effects, operations, outcomes, ownership, scheduling, signals
+from scenarios.obligations.groups import place
 from scenarios.obligations.registry import ANOMALIES, Judge, Obligation, Profile, registered
 
 __all__ = ["ANOMALIES", "OBLIGATIONS", "Judge", "Obligation", "Profile"]
 
-_GROUPS: Final = tuple(dict.fromkeys(name for name in ("DUR", "OWN", "EFF", "SCH", "SIG")))
-_MODULES: Final = (durable, operations, ownership, effects, outcomes, scheduling, signals)
-
-
-def _place(obligation: Obligation) -> tuple[int, int]:
-    group, _, number = obligation.id.partition("-")
-    return _GROUPS.index(group), int(number)
-
+for _module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
+    importlib.import_module(f"{__name__}.{_module}")
 
 #: Every obligation this build can judge, in the catalogue's order.
 OBLIGATIONS: Final[Mapping[str, Obligation]] = MappingProxyType(
-    {one.id: one for one in sorted(registered().values(), key=_place)}
+    {one.id: one for one in sorted(registered().values(), key=lambda one: place(one.id))}
 )

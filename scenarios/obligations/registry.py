@@ -16,7 +16,7 @@ from scenarios.history import History
 from scenarios.verdict import Finding, Kind, Level, Violation
 
 Judge: TypeAlias = Callable[[History], Finding]
-Profile = Literal["Durable", "Effects", "Ownership", "Control"]
+Profile = Literal["Durable", "Effects", "Ownership", "Control", "Budget", "Artifacts", "Evolution"]
 
 #: What a failed check is called, and what the name means.
 ANOMALIES: Final[Mapping[str, str]] = {
@@ -27,10 +27,15 @@ ANOMALIES: Final[Mapping[str, str]] = {
     "forked lineage": "two answers of one operation both used downstream",
     "out of order": "dispatched before what it depends on, or before its time",
     "stale acceptance": "an older generation won",
+    "resurrection": "admitted after an acknowledged stop, pause, denial or expiry",
     "false certainty": "unknown reported as failed or succeeded",
     "key drift": "one operation, two keys; or one key, two meanings",
+    "overspend": "more admitted, tried or held than was allowed",
+    "replenished allowance": "what was used up counts as free again",
     "torn view": "a snapshot no single state explains, or answers that contradict each other",
     "stuck": "no progress though nothing is in the way",
+    "silent divergence": "new code went on with an old history as if it were its own",
+    "leak": "a secret where it is stored or shown, or a thing or child that nobody owns",
 }
 
 
@@ -49,6 +54,7 @@ class Obligation:
     causes: tuple[str, ...]  # what usually is wrong in a harness that breaks it
     learnt_from: tuple[str, ...]  # numbers of public reports of this kind of fault
     judge: Judge
+    scenarios: tuple[str, ...] = ()  # stories that exercise it; none named: those its mutants are shown by
 
     @property
     def name(self) -> str:
@@ -75,6 +81,7 @@ def obligation(
     causes: tuple[str, ...],
     learnt_from: tuple[str, ...],
     level: Level = "MUST",
+    scenarios: tuple[str, ...] = (),
 ) -> Callable[[Judge], Judge]:
     """Register the decorated judge under the catalogue's `id`; returns the judge itself."""
     anomalies = (anomaly,) if isinstance(anomaly, str) else anomaly
@@ -83,7 +90,7 @@ def obligation(
 
     def register(judge: Judge) -> Judge:
         _REGISTERED[id] = Obligation(
-            id, level, kind, profile, promise, tested_by, anomalies, minimum, causes, learnt_from, judge
+            id, level, kind, profile, promise, tested_by, anomalies, minimum, causes, learnt_from, judge, scenarios
         )
         return judge
 
