@@ -295,10 +295,13 @@ def _families(supported: frozenset[str], units: tuple[str, ...], workers: bool) 
 
 
 def by_name(name: str, *, workers: bool = True, units: Sequence[str] = ("worker", "engine")) -> Scenario | None:
-    """The catalogue scenario called `name`, or None."""
-    story = name.partition("/")[0]
+    """The catalogue scenario called `name`, or None. Wherever a unit is killed, its power may be cut: `tour/power@end`."""
+    story, _, label = name.partition("/")
     if story not in STORIES:
         return None
+    if label.startswith("power@") and (killed := by_name(f"{story}/kill{label[5:]}", workers=workers, units=units)):
+        cuts = tuple(attrs.evolve(one, action="power") for one in killed.interruptions)
+        return attrs.evolve(killed, name=name, interruptions=cuts)
     return next(
         (one for one in scenarios_of(story, workers=workers, units=units, thorough=True) if one.name == name), None
     )

@@ -44,6 +44,16 @@ def test_an_unknown_name_leads_nowhere() -> None:
     """Neither an unknown story nor an unknown interruption is made up."""
     assert by_name("nowhere/undisturbed") is None
     assert by_name("tour/kill@nothing") is None
+    assert by_name("tour/power@nothing") is None
+
+
+def test_the_power_may_be_cut_wherever_a_unit_is_killed() -> None:
+    """By the same name, but for the action; a second crash in recovery stays a kill."""
+    killed, cut = by_name("tour/kill@ship#1.applied(engine)"), by_name("tour/power@ship#1.applied(engine)")
+    assert killed is not None
+    assert cut is not None
+    assert (cut.name, cut.plan) == ("tour/power@ship#1.applied(engine)", killed.plan)
+    assert [one.label for one in cut.interruptions] == ["power@ship#1.applied(engine)"]
 
 
 def test_the_full_tier_crashes_every_recovery() -> None:
