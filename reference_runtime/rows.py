@@ -2,11 +2,16 @@
 
 A change counts only while its `fence` holds: state, generation and version as the holder knew them. Zero rows changed
 means the word no longer counts; the caller keeps it as evidence and changes nothing.
+
+Every change also leaves a line in the *transition log*, in the same transaction. The log is for reading (the journal, the
+event cursors): nothing that decides ever reads it.
 """
 
 from __future__ import annotations
 
 import random
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -64,12 +69,35 @@ class Rows:
     ) -> bool:
         """One transition of one operation; False, and nothing changed, when the fence does not hold."""
         condition, values = self.fence(move, generation, version)
+        self._log_transition(op, move, reason, condition, values)
         self.db.execute(
             "UPDATE operation SET state = ?, version = version + 1, due_ns = NULL, answer = ifnull(?, answer),"
             f" reason = ? WHERE attempt = ? AND id = ? AND {condition}",
             (target(move), answer, reason, op.attempt, op.id, *values),
         )
         return self.db.changes() == 1
+
+    def _log_transition(
+        self, op: Operation, move: Move, reason: str | None, condition: str, values: tuple[object, ...]
+    ) -> None:
+        """One line about the transition that is about to happen: the same fence, so a line exactly where a row changes.
+
+        The line carries the first version of the task that shows the change, and the next number of the task's own count.
+        """
+        self.db.execute(
+            "INSERT INTO transition SELECT ?1, (SELECT ifnull(max(sequence), 0) + 1 FROM transition WHERE task = ?1), ?2,"
+            " ?3, state, ?4, ?5, ?6, generation, (SELECT version + 1 FROM task WHERE id = ?1), ?7 FROM operation"
+            f" WHERE attempt = ?2 AND id = ?3 AND {condition}",
+            (op.task, op.attempt, op.id, target(move), move, reason, time.time_ns(), *values),
+        )
+
+    def _log_run(self, attempt: str, kind: str, reason: str | None = None, origin: str | None = None) -> None:
+        """One line about the run itself (admitted, ended, …); it has no operation."""
+        self.db.execute(
+            "INSERT INTO transition SELECT t.id, (SELECT ifnull(max(sequence), 0) + 1 FROM transition WHERE task = t.id),"
+            " a.id, '', ?1, ?2, ?2, ?3, NULL, t.version + 1, ?4 FROM attempt a JOIN task t ON t.id = a.task WHERE a.id = ?5",
+            (origin, kind, reason, time.time_ns(), attempt),
+        )
 
     def _current_attempt(self, task: str) -> str:
         row = self._row("SELECT attempt FROM task WHERE id = ?", task)
@@ -112,3 +140,23 @@ class Rows:
             self.db.execute("ROLLBACK")
             raise
         self.db.execute("COMMIT")
+
+
+class Parts(Rows, ABC):
+    """What the parts of the store ask of each other; every one runs inside the transaction of its caller."""
+
+    @abstractmethod
+    def _advance(self, attempt: str, operation: str) -> None:
+        """Open what was waiting for an operation that was accepted just now."""
+
+    @abstractmethod
+    def _conclude(self, attempt: str) -> None:
+        """Bring an attempt's condition and outcome in line with its operations."""
+
+    @abstractmethod
+    def _withdraw(self, attempt: str) -> None:
+        """Let nothing new begin in an attempt that failed or was stopped."""
+
+    @abstractmethod
+    def _touch(self, attempt: str) -> None:
+        """Make a new version of the attempt's task."""

@@ -19,6 +19,7 @@ from pathlib import Path
 import apsw
 
 from reference_runtime.model import Refusal
+from reference_runtime.records import RECORDS
 
 SCHEMA_VERSION = 1
 #: In this order: WAL is only possible without shared memory once the lock is exclusive.
@@ -89,6 +90,7 @@ CREATE TABLE evidence (
     report TEXT NOT NULL, detail TEXT NOT NULL, at_ns INTEGER NOT NULL
 ) STRICT;
 """
+TABLES += RECORDS
 
 
 class StoreError(Refusal):

@@ -1,0 +1,82 @@
+"""The tables of what is told, spent, owned and kept beside the operations: SQL only, joined to the store by `schema`.
+
+Numbers are counted for each task by itself and without gaps, in the transaction that commits what they count; keys begin
+with the task, so that reading one task never scans another's rows.
+"""
+
+from __future__ import annotations
+
+#: The journal's transitions, also read by the event cursors. `operation` is empty for the run itself.
+TRANSITIONS_TABLE = """
+CREATE TABLE transition (
+    task TEXT NOT NULL, sequence INTEGER NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL,
+    origin TEXT, state TEXT NOT NULL, move TEXT NOT NULL, reason TEXT, generation INTEGER,
+    version INTEGER, at_ns INTEGER NOT NULL, PRIMARY KEY (task, sequence)
+) STRICT, WITHOUT ROWID;
+
+-- a result is prepared when its run ends, and delivered when somebody has been given it
+CREATE TABLE delivery (
+    task TEXT PRIMARY KEY, attempt TEXT NOT NULL, state TEXT NOT NULL, at_ns INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+#: Who did what under which authority. The triggers are the promise; `Audit.forget_audit` alone lifts one for a moment.
+FORBID_DELETE = """
+CREATE TRIGGER audit_keeps BEFORE DELETE ON audit BEGIN SELECT raise(ABORT, 'the audit trail is append-only'); END
+"""
+AUDIT_TABLE = f"""
+CREATE TABLE audit (
+    task TEXT NOT NULL, sequence INTEGER NOT NULL, actor TEXT NOT NULL, authority TEXT NOT NULL, action TEXT NOT NULL,
+    target TEXT NOT NULL, at_ns INTEGER NOT NULL, detail TEXT NOT NULL, PRIMARY KEY (task, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT raise(ABORT, 'the audit trail is append-only'); END;
+{FORBID_DELETE};
+"""
+
+#: `allowance` NULL: unlimited, but counted. A hold belongs to one invocation (generation) or to one child.
+BUDGET_TABLES = """
+CREATE TABLE allowance (
+    task TEXT NOT NULL, kind TEXT NOT NULL, allowance INTEGER NOT NULL, reserve INTEGER NOT NULL,
+    consumed INTEGER NOT NULL, reserved INTEGER NOT NULL, unknown INTEGER NOT NULL, PRIMARY KEY (task, kind)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE hold (
+    holder TEXT NOT NULL, kind TEXT NOT NULL, account TEXT NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL,
+    amount INTEGER NOT NULL, state TEXT NOT NULL, PRIMARY KEY (holder, kind)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hold_unknown ON hold (attempt, operation, kind) WHERE state = 'unknown';
+-- absolute, by the wall clock, so that neither a retry nor a restart renews it
+CREATE TABLE deadline (task TEXT PRIMARY KEY, at_ns INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+-- claimable but for an allowance that others hold at the moment
+CREATE TABLE parked (
+    account TEXT NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL, PRIMARY KEY (account, attempt, operation)
+) STRICT, WITHOUT ROWID;
+"""
+
+CHILD_TABLE = """
+CREATE TABLE child (
+    task TEXT PRIMARY KEY, parent TEXT NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL,
+    owner TEXT NOT NULL, is_accepted INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX child_of ON child (parent, task);
+"""
+
+#: `upload`: content that may be stored, known before its first byte leaves. `artifact`: accepted, and never changed.
+ARTIFACT_TABLES = """
+CREATE TABLE upload (
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL, digest TEXT NOT NULL,
+    location TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (attempt, operation)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE artifact (
+    task TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL,
+    operation TEXT NOT NULL, location TEXT NOT NULL, at_ns INTEGER NOT NULL, PRIMARY KEY (task, name, version)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER artifact_stays BEFORE UPDATE ON artifact BEGIN SELECT raise(ABORT, 'an accepted artifact stays'); END;
+CREATE TRIGGER artifact_keeps BEFORE DELETE ON artifact BEGIN SELECT raise(ABORT, 'an accepted artifact stays'); END;
+CREATE TABLE verdict (
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, generation INTEGER NOT NULL, checker TEXT NOT NULL,
+    subject TEXT NOT NULL, version INTEGER NOT NULL, digest TEXT NOT NULL, outcome TEXT NOT NULL, at_ns INTEGER NOT NULL,
+    PRIMARY KEY (attempt, operation, generation)
+) STRICT, WITHOUT ROWID;
+"""
+
+RECORDS = TRANSITIONS_TABLE + AUDIT_TABLE + BUDGET_TABLES + CHILD_TABLE + ARTIFACT_TABLES
