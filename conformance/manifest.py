@@ -5,8 +5,9 @@ file; unknown keys are named with the nearest one that exists. What is off in th
 between its parts (a default configuration that is not there, a command nobody can fill in) after that.
 
 Sections: `[harness]` who it is · `[install]` how to get it · `[configurations.*]` ways to run it · `[units.*]` its processes
-in launch order, the worker that is asked last · `[operations]` what plans it can interpret · `[claims]` what its vendor
-promises, with the source · `[shows]` what its status shows · `[limits]` and `[settings]` what a certificate must record.
+in launch order, the worker that is asked last · `[operations]` what plans it can interpret · `[verbs]` what it can be asked ·
+`[claims]` what its vendor promises, with the source · `[shows]` what its status shows · `[limits]` and `[settings]` what a
+certificate must record.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 FILE = "adapter.toml"
-OperationKind = Literal["seq", "par", "call", "wait", "sleep"]
+GroupKind = Literal["seq", "par", "race", "branch", "loop"]
+StepKind = Literal[
+    "call", "wait", "sleep", "approve", "model", "child", "artifact", "check", "fail", "nondet", "compensate"
+]
+OperationKind = Literal[GroupKind, StepKind]
+AskVerb = Literal["start", "status", "signal", "resume", "decide", "cancel", "pause", "unpause"]
+ReadVerb = Literal["events", "artifacts", "journal"]
+Verb = Literal[AskVerb, ReadVerb]
 #: A claim names one obligation or a whole profile.
 PROFILES = ("Durable", "Effects", "Ownership", "Control", "Budget", "Artifacts", "Evolution")
 GROUPS = (
@@ -50,6 +58,8 @@ class Harness:
     configuration: str = "default"
     recovery: Literal["automatic", "on_request"] = "automatic"
     early_signal: Literal["buffered", "refused"] = "buffered"
+    late_signal: Literal["late", "refused"] = "late"
+    unmatched_signal: Literal["buffered", "refused"] = "buffered"
 
 
 @attrs.frozen
@@ -93,6 +103,13 @@ class Operations:
 
 
 @attrs.frozen
+class Verbs:
+    """What it can be asked; the kit asks nothing else, and leaves out the scenarios that need more."""
+
+    supported: tuple[Verb, ...] = ("start", "status", "signal", "resume")
+
+
+@attrs.frozen
 class Shows:
     """What a status carries beyond state and result."""
 
@@ -102,7 +119,7 @@ class Shows:
 
 @attrs.frozen
 class Limits:
-    """How long the kit waits for what. `lease_ms` is 0 where there are none."""
+    """How long the kit waits for what, and what the harness bounds itself; the latter are 0 where there is no such bound."""
 
     settle_ms: int = 5000
     call_timeout_ms: int = 1000
@@ -110,6 +127,10 @@ class Limits:
     boot_ms: int = 20_000
     timer_grain_ms: int = 1
     lease_ms: int = 0
+    grace_ms: int = 0
+    key_lifetime_ms: int = 0
+    slots: int = 0
+    deaths_max: int = 0
 
 
 @attrs.frozen
@@ -122,6 +143,7 @@ class Manifest:
     install: Install = Install()
     configurations: Mapping[str, Configuration] = attrs.field(factory=lambda: {"default": Configuration()})
     operations: Operations = Operations()
+    verbs: Verbs = Verbs()
     claims: Mapping[str, Claim] = attrs.field(factory=dict)
     shows: Shows = Shows()
     limits: Limits = Limits()
@@ -277,6 +299,10 @@ _CONVERTER = _converter()
 
 # -- mistakes between fields ------------------------------------------------------------------------------------------
 
+#: Limits for which 0 says that there is no such bound.
+_MAYBE_NONE = ("timer_grain_ms", "lease_ms", "grace_ms", "key_lifetime_ms", "slots", "deaths_max")
+_NEEDED_BY: Mapping[str, Verb] = {"wait": "signal", "approve": "decide"}
+
 
 def _check(manifest: Manifest) -> Iterator[str]:
     chosen = manifest.harness.configuration
@@ -285,14 +311,26 @@ def _check(manifest: Manifest) -> Iterator[str]:
     yield from _check_units(manifest)
     if "call" not in manifest.operations.supported:
         yield "operations.supported: 'call' is missing; without calls there is nothing to see"
+    yield from _check_verbs(manifest)
     yield from _check_claims("claims", manifest.claims)
     for name, configuration in manifest.configurations.items():
         yield from _check_claims(f"configurations.{name}.claims", configuration.claims)
     for limit, value in attrs.asdict(manifest.limits).items():
-        if value < 0 or (value == 0 and limit not in {"timer_grain_ms", "lease_ms"}):
-            yield f"limits.{limit}: {value} milliseconds; expected more than none"
+        if value < 0 or (value == 0 and limit not in _MAYBE_NONE):
+            yield f"limits.{limit}: {value}{' milliseconds' if limit.endswith('_ms') else ''}; expected more than none"
     for n, requirement in enumerate(manifest.install.pip):
         yield from _check_braces(f"install.pip[{n}]", requirement, "version")
+
+
+def _check_verbs(manifest: Manifest) -> Iterator[str]:
+    verbs = set(manifest.verbs.supported)
+    needed = {"start", "status", *(_NEEDED_BY[kind] for kind in manifest.operations.supported if kind in _NEEDED_BY)}
+    if manifest.harness.recovery == "on_request":
+        needed.add("resume")
+    for verb in sorted(needed - verbs):
+        yield f"verbs.supported: {verb!r} is missing, which what stands under [harness] and [operations] needs"
+    if ("pause" in verbs) != ("unpause" in verbs):
+        yield "verbs.supported: 'pause' and 'unpause' come together"
 
 
 def _check_units(manifest: Manifest) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Everything a Python adapter needs to talk to the kit: one file, standard library only, Python 3.9 or later.
 
 An adapter is a program that the kit starts, kills and starts again. It is asked, one JSON line at a time on standard
-input, to `start` a run, to tell its `status`, to `signal` it, perhaps to `resume` it; it answers on standard output:
+input, to `start` a run, to tell its `status`, to `signal` it, and whatever else of `VERBS` its manifest claims; it answers
+on standard output:
 
     {"seq": 1, "verb": "start", "run": "r1", "plan": {...}, "key": "r1"}
     {"seq": 1, "ok": {}}          or    {"seq": 1, "error": {"kind": "definite", "message": "…"}}
@@ -14,7 +15,8 @@ Map of this file, top to bottom:
 - protocol: `Protocol` (no I/O), `serve` (this process's stdio), `serve_streams` (any byte streams).
 
 The kit sets SIMKIT_SERVICES (where the services are), SIMKIT_STATE (the folder that is kept over a crash),
-SIMKIT_CONFIGURATION and SIMKIT_CALL_TIMEOUT_MS.
+SIMKIT_CONFIGURATION and SIMKIT_CALL_TIMEOUT_MS, and where a scenario says so SIMKIT_SECRETS (the values of a plan's secrets,
+a JSON object), SIMKIT_CODE (which version of the code this is) and SIMKIT_FORGET (a part of the state to drop at boot).
 """
 
 from __future__ import annotations
@@ -193,13 +195,21 @@ def configuration() -> str:
 
 # --- protocol --------------------------------------------------------------------------------------------------------
 
-#: Verbs and their fields. An adapter has a method of that name taking those fields; `hello` it may leave out.
+#: Verbs and their fields. An adapter has a method of that name taking those fields, and answers with a dict where the verb
+#: has something to tell; a verb it has no method for is refused, but for `hello`.
 VERBS: Mapping[str, tuple[str, ...]] = {
     "hello": ("protocol",),
     "start": ("run", "plan", "key"),
     "status": ("run",),
     "signal": ("run", "name", "payload", "id"),
     "resume": ("run",),
+    "decide": ("run", "operation", "decision", "digest", "actor", "payload", "id"),
+    "cancel": ("run", "id"),
+    "pause": ("run", "id"),
+    "unpause": ("run", "id"),
+    "events": ("run", "after"),
+    "artifacts": ("run",),
+    "journal": ("run",),
 }
 _STATUS: Json = {
     "state": "unknown",
@@ -246,7 +256,9 @@ class Protocol:
         answer = method(**fields)
         if inspect.isawaitable(answer):
             answer = await answer
-        return _status(answer) if verb == "status" else (answer if isinstance(answer, dict) else {})
+        if verb == "status":
+            return _status(answer)
+        return answer if isinstance(answer, dict) else {}
 
     async def _hello(self, protocol: int) -> Json:
         if protocol != PROTOCOL:

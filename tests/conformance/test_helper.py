@@ -68,6 +68,24 @@ def test_a_status_is_filled_in():
     assert ask(Fake(), verb="status", run="r")["ok"] == {**helper._STATUS, "state": "done", "result": {"a": "n"}}
 
 
+class Whole(Fake):
+    """Has every optional verb, and echoes what it was asked."""
+
+    def __getattr__(self, verb):
+        if verb not in helper.VERBS:
+            raise AttributeError(verb)
+        return lambda **fields: {verb: fields}
+
+
+@pytest.mark.parametrize("verb", [verb for verb in helper.VERBS if verb not in {"hello", "start", "status"}])
+def test_an_optional_verb_is_a_method_or_a_definite_no(verb):
+    """What it answers comes back as it is; an adapter without the method refuses, and the kit may rely on that."""
+    fields = {name: name for name in helper.VERBS[verb]}
+    assert ask(Whole(), verb=verb, **fields) == {"seq": 7, "ok": {verb: fields}}
+    refusal = {"kind": "definite", "message": f"this adapter has no verb {verb!r}"}
+    assert ask(Fake(), verb=verb, **fields)["error"] == refusal
+
+
 @pytest.mark.parametrize(
     ("message", "told"),
     [

@@ -35,6 +35,8 @@ command = ["engine", "--port"]
 killable = false
 [operations]
 supported = ["seq", "call"]
+[verbs]
+supported = ["start", "status", "resume", "cancel"]
 [claims]
 DUR-1 = { statement = "durable", source = "doc" }
 [shows]
@@ -77,6 +79,7 @@ def test_a_good_manifest_is_read(tmp_path: Path) -> None:
     assert manifest.install.pip == ("mine=={version}",)
     assert manifest.configurations["safe"].env == {"MODE": "safe"}
     assert manifest.limits.settle_ms == 100
+    assert manifest.verbs.supported == ("start", "status", "resume", "cancel")
     assert manifest.settings == {"poll_s": 0.02, "tracing": False}
     declared = manifest.declared()
     assert (declared.early_signal, declared.timer_grain_ns, declared.shows_operations) == ("refused", 3_000_000, True)
@@ -117,7 +120,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         ("killable = false", "kilable = false"),
         ("settle_ms = 100", 'settle_ms = "100"'),
         ("operations = true", "operations = 1"),
-        ('supported = ["seq", "call"]', 'supported = ["seq", "loop"]'),
+        ('supported = ["seq", "call"]', 'supported = ["seq", "lop"]'),
         ("DUR-1 = false", "DUR-1 = true"),
         ('{ statement = "durable", source = "doc" }', '{ statment = "durable", source = "doc" }'),
         ("protocol = 1", "protocol = 1\nhooks = []"),
@@ -131,7 +134,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         "units.engine: unknown key 'kilable' (did you mean 'killable'?)",
         "limits.settle_ms: expected int, got str '100'",
         "shows.operations: expected bool, got int 1",
-        "operations.supported[1]: 'loop' is none of",
+        "operations.supported[1]: 'lop' is none of",
         "configurations.fast.claims.DUR-1: expected a table with statement and source, or false; got True",
         "claims.DUR-1: unknown key 'statment' (did you mean 'statement'?)",
         "claims.DUR-1.statement: required key 'statement' is missing",
@@ -157,6 +160,13 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         ('["engine", "--port"]', "[]", "units.engine.command: empty"),
         ('["seq", "call"]', '["seq", "wait"]', "operations.supported: 'call' is missing"),
         ("settle_ms = 100", "settle_ms = 0", "limits.settle_ms: 0 milliseconds"),
+        ("settle_ms = 100", "slots = -1", "limits.slots: -1; expected more than none"),
+        ('"cancel"]', '"cancle"]', "verbs.supported[3]: 'cancle' is none of"),
+        ('"status", ', "", "verbs.supported: 'status' is missing"),
+        ('"resume", ', "", "verbs.supported: 'resume' is missing"),
+        ('["seq", "call"]', '["seq", "call", "wait", "approve"]', "verbs.supported: 'decide' is missing"),
+        ('["seq", "call"]', '["seq", "call", "wait", "approve"]', "verbs.supported: 'signal' is missing"),
+        ('"cancel"]', '"pause"]', "'pause' and 'unpause' come together"),
         ("DUR-1 = {", "DRU-1 = {", "claims: 'DRU-1' is neither an obligation nor a profile (did you mean 'DUR-1'?)"),
         ("DUR-1 = {", "Durabel = {", "(did you mean 'Durable'?)"),
         ("SIG-1 = {", "SIG = {", "configurations.fast.claims: 'SIG' is neither"),
