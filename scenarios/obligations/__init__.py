@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from scenarios.obligations.groups import place
-from scenarios.obligations.registry import ANOMALIES, Judge, Obligation, Profile, registered
+from scenarios.obligations.groups import Profile, place
+from scenarios.obligations.registry import ANOMALIES, Judge, Obligation, registered
 
 __all__ = ["ANOMALIES", "OBLIGATIONS", "Judge", "Obligation", "Profile"]
 

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
-#: The beginning of every id of a group, and what the group is about.
-GROUPS: Final = {
-    "DUR": "durable progress",
-    "JRN": "the journal",
-    "OWN": "ownership",
-    "EFF": "external effects",
-    "RTY": "retries",
-    "CMP": "compensation",
-    "SCH": "waking and admitting work",
-    "BUD": "budgets",
-    "DLN": "deadlines",
-    "CAN": "stopping",
-    "SIG": "signals and steering",
-    "APR": "approvals",
-    "ART": "artifacts",
-    "CPL": "completion checks",
-    "STA": "status",
-    "VER": "evolution",
-    "CHI": "children",
-}
-_ORDER: Final = tuple(GROUPS)
+import attrs
+
+Profile: TypeAlias = Literal["Durable", "Effects", "Ownership", "Control", "Budget", "Artifacts", "Evolution"]
+
+
+@attrs.frozen
+class Group:
+    """What the obligations of a group are about, and the profile they belong to."""
+
+    title: str
+    profile: Profile
+
+
+#: Every group by the beginning of its ids.
+GROUPS: Final[Mapping[str, Group]] = MappingProxyType(
+    {
+        "DUR": Group("durable progress", "Durable"),
+        "JRN": Group("the journal", "Durable"),
+        "OWN": Group("ownership", "Ownership"),
+        "EFF": Group("external effects", "Effects"),
+        "RTY": Group("retries", "Effects"),
+        "CMP": Group("compensation", "Effects"),
+        "SCH": Group("waking and admitting work", "Control"),
+        "BUD": Group("budgets", "Budget"),
+        "DLN": Group("deadlines", "Budget"),
+        "CAN": Group("stopping", "Control"),
+        "SIG": Group("signals and steering", "Control"),
+        "APR": Group("approvals", "Control"),
+        "ART": Group("artifacts", "Artifacts"),
+        "CPL": Group("completion checks", "Artifacts"),
+        "STA": Group("status", "Control"),
+        "VER": Group("evolution", "Evolution"),
+        "CHI": Group("children", "Control"),
+    }
+)
+_ORDER: Final = {name: position for position, name in enumerate(GROUPS)}
 
 
 def place(id: str) -> tuple[int, int]:
     """Sorts ids into the catalogue's order. Raises ValueError for what is no id."""
     group, _, number = id.partition("-")
-    return _ORDER.index(group), int(number)
+    if group not in _ORDER or not number.isdigit():
+        raise ValueError(f"{id!r} is no id of an obligation; the groups are {', '.join(GROUPS)}")
+    return _ORDER[group], int(number)

@@ -8,15 +8,15 @@ it says nothing, as a false alarm costs more than a miss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from scenarios.history import History
+from scenarios.obligations.groups import Profile
 from scenarios.verdict import Finding, Kind, Level, Violation
 
 Judge: TypeAlias = Callable[[History], Finding]
-Profile = Literal["Durable", "Effects", "Ownership", "Control", "Budget", "Artifacts", "Evolution"]
 
 #: What a failed check is called, and what the name means.
 ANOMALIES: Final[Mapping[str, str]] = {

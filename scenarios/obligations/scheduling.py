@@ -27,7 +27,7 @@ from scenarios.verdict import Finding, Violation
         "the remaining time is recorded instead of the moment it ends",
         "a timer is taken out of its table before what it wakes is recorded",
     ),
-    learnt_from=("F11", "F28", "F38", "F48"),
+    learnt_from=("F11", "F25", "F28", "F38", "F48"),
 )
 def timer_fires_once_and_never_early(history: History) -> Finding:
     facts = look(history)
