@@ -33,20 +33,19 @@ CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT raise(ABORT, 'the
 {FORBID_DELETE};
 """
 
-#: `allowance` NULL: unlimited, but counted. A hold belongs to one invocation (generation) or to one child.
+#: A hold is what one operation's current invocation, or one child, has set aside; `unknown` ones add up.
 BUDGET_TABLES = """
 CREATE TABLE allowance (
     task TEXT NOT NULL, kind TEXT NOT NULL, allowance INTEGER NOT NULL, reserve INTEGER NOT NULL,
     consumed INTEGER NOT NULL, reserved INTEGER NOT NULL, unknown INTEGER NOT NULL, PRIMARY KEY (task, kind)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE hold (
-    holder TEXT NOT NULL, kind TEXT NOT NULL, account TEXT NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL,
-    amount INTEGER NOT NULL, state TEXT NOT NULL, PRIMARY KEY (holder, kind)
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, account TEXT NOT NULL,
+    amount INTEGER NOT NULL, PRIMARY KEY (attempt, operation, kind, state)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX hold_unknown ON hold (attempt, operation, kind) WHERE state = 'unknown';
 -- absolute, by the wall clock, so that neither a retry nor a restart renews it
 CREATE TABLE deadline (task TEXT PRIMARY KEY, at_ns INTEGER NOT NULL) STRICT, WITHOUT ROWID;
--- claimable but for an allowance that others hold at the moment
+-- would be given out, were it not for what others hold of its account at the moment
 CREATE TABLE parked (
     account TEXT NOT NULL, attempt TEXT NOT NULL, operation TEXT NOT NULL, PRIMARY KEY (account, attempt, operation)
 ) STRICT, WITHOUT ROWID;

@@ -1,0 +1,45 @@
+"""The audit trail: who did what, under which authority, to what, and when. For people; nothing here decides by it.
+
+The journal says what a task should do next and keeps the state of every effect; the audit trail says who is answerable.
+One event may leave a line in both, but neither is made from the other, and the store works the same without this one.
+The file itself refuses to change or to delete a line (triggers); only `forget_audit` can, and it takes all lines at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Literal
+
+from reference_runtime.records import FORBID_DELETE
+from reference_runtime.rows import Parts
+
+Action = Literal["submit", "signal", "decide", "cancel", "pause", "unpause", "claim", "settle", "refuse", "forget"]
+#: A setting of the engine's environment that asks for the trail to be deleted before anything else is done.
+FORGET = "SIMKIT_FORGET"
+
+
+class Audit(Parts):
+    """Appending to the trail, in the transaction of what it tells about."""
+
+    def audit(self, task: str, actor: str, authority: str, action: Action, target: str, detail: str = "") -> None:
+        """One line: `actor` did `action` to `target` (an operation, a command's id, …) of `task` under `authority`."""
+        self.db.execute(
+            "INSERT INTO audit SELECT ?1, ifnull(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM audit WHERE task = ?1",
+            (task, actor, authority, action, target, time.time_ns(), detail),
+        )
+
+    def forget_audit(self) -> int:
+        """Delete the whole trail, on the order of whoever runs the engine; how many lines there were."""
+        with self._transaction():
+            lines = int(self._value("SELECT count(*) FROM audit"))
+            self.db.execute("DROP TRIGGER audit_keeps; DELETE FROM audit")
+            self.db.execute(FORBID_DELETE)
+        return lines
+
+    def forget_when_told(self, environ: Mapping[str, str]) -> bool:
+        """Whether the environment asked for the trail to be forgotten, and it was."""
+        if "audit" not in environ.get(FORGET, "").split(","):
+            return False
+        self.forget_audit()
+        return True
