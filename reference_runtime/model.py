@@ -10,17 +10,37 @@ over and still own an operation whose effect nobody could establish.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
 
-State = Literal["planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved"]
-Move = Literal["dispatch", "accept", "refuse", "lose", "look_up", "find", "miss", "give_up", "release"]
-Kind = Literal["call", "wait", "sleep"]
-Semantics = Literal["read", "keyed", "lookup", "blind"]
+State = Literal["planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved", "skipped"]
+Move = Literal[
+    "dispatch",
+    "accept",
+    "refuse",
+    "lose",
+    "look_up",
+    "find",
+    "miss",
+    "give_up",
+    "exhaust",
+    "notice",
+    "release",
+    "decline",
+    "skip",
+]
+Kind = Literal[
+    "call", "wait", "sleep", "approve", "model", "child", "artifact", "check", "fail", "nondet", "compensate",
+    "race", "branch",
+]  # fmt: skip
+#: The kinds that a worker carries out; all others are decided by the store itself.
+DISPATCHED: frozenset[Kind] = frozenset({"call", "model", "artifact", "check", "compensate"})
+Semantics = Literal["read", "keyed", "lookup", "blind", "metered", "fenced"]
 Condition = Literal["runnable", "running", "waiting", "terminal"]
 Outcome = Literal["succeeded", "failed", "cancelled", "unresolved"]
 #: What recovery does about an unknown outcome: send the same request again, ask the receiver first, or leave it.
@@ -32,6 +52,8 @@ Report = Literal["succeeded", "failed", "unknown", "busy", "unsent", "found", "m
 TRANSITIONS: Mapping[tuple[State, Move], State] = {
     ("planned", "dispatch"): "dispatched",  # intent is durable; bytes may leave from now on
     ("planned", "release"): "succeeded",  # a wait got its signal, a sleep its hour; neither leaves the runtime
+    ("planned", "decline"): "failed",  # a definite no of the runtime's own: a denied approval, a planned failure
+    ("planned", "skip"): "skipped",  # decided against: the other arm, a lost race, nothing to compensate
     ("dispatched", "accept"): "succeeded",
     ("dispatched", "refuse"): "failed",  # a definite no
     ("dispatched", "lose"): "unknown",  # it may have happened; nobody here knows
@@ -41,6 +63,9 @@ TRANSITIONS: Mapping[tuple[State, Move], State] = {
     ("unknown", "miss"): "unknown",  # the receiver knows of no effect: what was asked for may be asked for again
     ("unknown", "find"): "reconciled",  # the receiver knows the effect
     ("unknown", "give_up"): "unresolved",  # stays visible, with its owner, for somebody to settle
+    ("unknown", "exhaust"): "failed",  # no further try, and it is known that none of them had an effect
+    ("unknown", "notice"): "reconciled",  # the receiver's own late word that the effect happened
+    ("unresolved", "notice"): "reconciled",  # the one way out: somebody settled it
 }
 ACCEPTED: frozenset[State] = frozenset({"succeeded", "reconciled"})
 
@@ -56,19 +81,51 @@ MOVES: Mapping[Report, Move] = {
 }
 
 #: An outcome nobody knows: repeat what may be repeated, look up what can be, and leave the rest alone.
-UNKNOWN: Mapping[Semantics, Remedy] = {"read": "repeat", "keyed": "repeat", "lookup": "lookup", "blind": "none"}
+UNKNOWN: Mapping[Semantics, Remedy] = {
+    "read": "repeat",
+    "keyed": "repeat",
+    "lookup": "lookup",
+    "blind": "none",
+    "metered": "repeat",
+    "fenced": "repeat",
+}
 
 Json: TypeAlias = dict[str, Any]
 
 
+@functools.cache
 def sources(move: Move) -> tuple[State, ...]:
     """The states from which `move` is legal."""
     return tuple(state for state, known in TRANSITIONS if known == move)
 
 
+@functools.cache
 def target(move: Move) -> State:
     """The state to which `move` leads; it is the same from wherever it is legal."""
     return next(to for (_, known), to in TRANSITIONS.items() if known == move)
+
+
+def mermaid() -> str:
+    """The table of transitions as the text of a Mermaid state diagram; every way between two states is one arrow."""
+    ways: dict[tuple[State, State], list[Move]] = {}
+    for (state, move), to in TRANSITIONS.items():
+        ways.setdefault((state, to), []).append(move)
+    leaving = {state for state, _ in ways}
+    lines = ["stateDiagram-v2", "    [*] --> planned"]
+    lines += [f"    {state} --> {to}: {', '.join(moves)}" for (state, to), moves in ways.items()]
+    lines += [f"    {state} --> [*]" for state in get_args(State) if state not in leaving or state == "unresolved"]
+    return "\n".join(lines) + "\n"
+
+
+def approval_digest(operation: str, service: str, params: Mapping[str, Any]) -> str:
+    """What a decision about an operation is bound to: 32 hex digits of its id, its receiver and its parameters."""
+    return hashlib.blake2b(canonical([operation, service, params]).encode()).hexdigest()[:32]
+
+
+def arm(nonce: str | None) -> Literal["A", "B"]:
+    """Which way a decision goes that hangs on an accepted nonce: B when its last hex digit is odd, else A."""
+    last = nonce[-1:] if nonce else ""
+    return "B" if last in "13579bdfBDF" and last else "A"
 
 
 def canonical(value: object) -> str:
@@ -95,11 +152,15 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
 
 @attrs.frozen
 class Policy:
-    """How often and how slowly an unknown outcome is asked about again. Counted in the store, so across crashes."""
+    """How often and how slowly something is tried again. Counted in the store, so across crashes and workers."""
 
-    tries_max: int = 1000
+    tries_max: int = 1000  # calls of one operation; a plan may ask for fewer
+    lookups_max: int = 20  # questions in one search for what became of a call
+    deaths_max: int = 5  # workers that may die with one operation in hand
+    key_lifetime_ns: int = 24 * 3600 * 1_000_000_000  # how long a receiver remembers a key, at least
     backoff_ns_min: int = 20_000_000
     backoff_ns_max: int = 1_000_000_000
+    retry_after_ns_max: int = 3600 * 1_000_000_000  # no receiver puts work off for longer
 
 
 @attrs.frozen
@@ -135,7 +196,11 @@ class Ticket:
     params: Json
     carries: Mapping[str, str]
     script: tuple[str, ...] = attrs.field(converter=tuple)
-    invocation: int = 1  # ordinal among the invocations of this operation
+    invocation: int = 1  # ordinal among the calls of this operation
+    secret: str | None = None  # the name of a secret; only the worker knows its value
+    fields: Json = attrs.field(
+        factory=dict
+    )  # further fields of this one request: token, remaining_ns, part, subject, …
 
 
 @attrs.frozen

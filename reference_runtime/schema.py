@@ -13,7 +13,8 @@ as if they were durable, and commit on top: so whoever opens a used store makes 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import apsw
@@ -21,7 +22,6 @@ import apsw
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
 
-SCHEMA_VERSION = 1
 #: In this order: WAL is only possible without shared memory once the lock is exclusive.
 PRAGMAS: Mapping[str, tuple[str, object]] = {
     "locking_mode": ("EXCLUSIVE", "exclusive"),
@@ -90,7 +90,88 @@ CREATE TABLE evidence (
     report TEXT NOT NULL, detail TEXT NOT NULL, at_ns INTEGER NOT NULL
 ) STRICT;
 """
-TABLES += RECORDS
+
+#: Decisions of the plan and of people. `missing`: dependencies not settled yet. `settled`: dependants may go on.
+#: `void`: lost its race and counts for nothing. `subject`: what a compensation, an approval or a check is about.
+DECISIONS = """
+ALTER TABLE operation ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operation ADD COLUMN tolerate INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operation ADD COLUMN void INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operation ADD COLUMN subject TEXT;
+ALTER TABLE operation ADD COLUMN acceptance INTEGER;
+ALTER TABLE operation ADD COLUMN settled INTEGER AS
+    (state IN ('succeeded', 'reconciled', 'skipped') OR (state = 'failed' AND (tolerate OR void)));
+UPDATE operation SET missing = (SELECT count(*) FROM dependency d JOIN operation o
+    ON o.attempt = d.attempt AND o.id = d.needs
+    WHERE d.attempt = operation.attempt AND d.operation = operation.id AND NOT o.settled);
+CREATE INDEX operation_pending ON operation (attempt) WHERE state IN ('planned', 'dispatched', 'unknown');
+CREATE INDEX operation_claimable ON operation (attempt) WHERE due_ns IS NOT NULL;
+CREATE INDEX operation_open ON operation (attempt) WHERE state = 'planned' AND opened_ns IS NOT NULL;
+CREATE INDEX operation_bad ON operation (attempt, position) WHERE state IN ('failed', 'unresolved');
+CREATE INDEX operation_about ON operation (attempt, subject) WHERE subject IS NOT NULL;
+
+-- failing: why nothing new begins; halt: accepted, delivered or quiescent; grace_ns: until when a stop is patient
+ALTER TABLE attempt ADD COLUMN failing TEXT;
+ALTER TABLE attempt ADD COLUMN halt TEXT;
+ALTER TABLE attempt ADD COLUMN grace_ns INTEGER;
+ALTER TABLE attempt ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
+UPDATE attempt SET failing = (SELECT 'refused: ' || o.id || ': ' || ifnull(o.reason, '') FROM operation o
+    WHERE o.attempt = attempt.id AND o.state = 'failed' ORDER BY o.position LIMIT 1);
+CREATE INDEX attempt_halt ON attempt (grace_ns) WHERE grace_ns IS NOT NULL;
+ALTER TABLE event ADD COLUMN disposition TEXT;
+
+-- an operation belongs to one arm of a gate (a branch or a race) and is skipped when another one is taken
+CREATE TABLE guard (
+    attempt TEXT NOT NULL, gate TEXT NOT NULL, arm TEXT NOT NULL, operation TEXT NOT NULL,
+    PRIMARY KEY (attempt, gate, arm, operation)
+) STRICT, WITHOUT ROWID;
+-- the operations whose end is the end of one child of a race
+CREATE TABLE finish (
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, gate TEXT NOT NULL, arm TEXT NOT NULL,
+    PRIMARY KEY (attempt, operation, gate, arm)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX finish_of ON finish (attempt, gate, arm);
+
+-- what somebody asked for under an id of their own: a repeat gets the first answer
+CREATE TABLE command (
+    task TEXT NOT NULL, id TEXT NOT NULL, verb TEXT NOT NULL, digest TEXT NOT NULL, answer TEXT NOT NULL,
+    at_ns INTEGER NOT NULL, PRIMARY KEY (task, id)
+) STRICT, WITHOUT ROWID;
+-- leases whose holder was told of a stop
+CREATE TABLE told (generation INTEGER PRIMARY KEY) STRICT;
+
+-- a decision is bound to one operation and its digest; expires_ns by the wall clock, NULL: never
+CREATE TABLE approval (
+    attempt TEXT NOT NULL, operation TEXT NOT NULL, subject TEXT NOT NULL, digest TEXT NOT NULL, state TEXT NOT NULL,
+    actor TEXT, expires_ns INTEGER, PRIMARY KEY (attempt, operation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX approval_of ON approval (attempt, subject);
+"""
+
+#: How often something was tried. `tries` counts calls, `first_ns` is the first of them, `deaths` are leases that ran out with
+#: a call on record; `in_doubt`: some call may have happened and nobody knows. `source`: the generation whose report was
+#: answered with this lease, NULL when a claim was. A row of `reconcile` is one search for what became of an operation.
+TRIES = """
+ALTER TABLE operation ADD COLUMN first_ns INTEGER;
+ALTER TABLE operation ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE operation ADD COLUMN in_doubt INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN source INTEGER;
+ALTER TABLE invocation ADD COLUMN external TEXT;
+UPDATE operation SET in_doubt = 1 WHERE state IN ('dispatched', 'unknown', 'unresolved');
+CREATE INDEX lease_of ON lease (execution);
+
+CREATE TABLE reconcile (
+    id TEXT PRIMARY KEY, attempt TEXT NOT NULL, operation TEXT NOT NULL, tries INTEGER NOT NULL,
+    opened_ns INTEGER NOT NULL, ended_ns INTEGER, result TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reconcile_of ON reconcile (attempt, operation);
+"""
+
+#: One step from each version to the next, each applied in a transaction of its own; a new file takes them all.
+MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES)
+SCHEMA_VERSION = len(MIGRATIONS)
+#: Every table, index and trigger of a store of this version.
+PARTS: Sequence[str] = re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS))
 
 
 class StoreError(Refusal):
@@ -109,8 +190,8 @@ def open_database(path: str) -> apsw.Connection:
         _migrate(db, path)
     except apsw.BusyError as error:
         raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
-    except apsw.NotADBError as error:
-        raise StoreError("store-damaged", f"{path} is not an SQLite database") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError("store-damaged", f"{path} is not a whole SQLite database: {error}") from error
     except apsw.CantOpenError as error:
         raise StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable") from error
     return db
@@ -142,11 +223,29 @@ def _make_durable(db: apsw.Connection, log: Path) -> None:
 
 
 def _migrate(db: apsw.Connection, path: str) -> None:
+    """Bring the file from its version to ours, step by step. Raises `StoreError` for one that no step leads on from."""
     version = db.pragma("user_version")
     if version > SCHEMA_VERSION:
         raise StoreError(
             "store-newer",
             f"{path} has schema {version}, this program knows up to {SCHEMA_VERSION}; use the newer program",
         )
-    if version < SCHEMA_VERSION:
-        db.execute(f"BEGIN IMMEDIATE; {TABLES}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT")
+    for reached, step in enumerate(MIGRATIONS[version:], version + 1):
+        try:
+            with db:
+                db.execute(f"{step}; PRAGMA user_version = {reached}")
+        except apsw.SQLError as error:
+            raise StoreError(
+                "store-damaged", f"{path} does not have the tables of schema {version}: {error}"
+            ) from error
+    _check_tables(db, path)
+
+
+def _check_tables(db: apsw.Connection, path: str) -> None:
+    """Compare what the file holds with what a new one would. Raises `StoreError` naming what is missing."""
+    found = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+    missing = [name for name in PARTS if name not in found]
+    if missing:
+        raise StoreError(
+            "store-damaged", f"{path}: no {', '.join(missing)} in it, as schema {SCHEMA_VERSION} has; restore a copy"
+        )

@@ -74,7 +74,9 @@ class Store(Progress):
             "INSERT INTO task VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt",
             (task, plan, fingerprint, attempt, time.time_ns()),
         )
-        self.db.execute("INSERT INTO attempt VALUES (?, ?, ?, 'runnable', NULL, NULL, NULL)", (attempt, task, number))
+        self.db.execute(
+            "INSERT INTO attempt (id, task, number, condition) VALUES (?, ?, ?, 'runnable')", (attempt, task, number)
+        )
         for position, step in enumerate(steps):
             self._plan_operation(attempt, position, step)
         for step in steps:
@@ -144,7 +146,10 @@ class Store(Progress):
             "UPDATE operation SET generation = ?, version = version + 1, due_ns = NULL WHERE attempt = ? AND id = ?",
             (generation, op.attempt, op.id),
         )
-        self.db.execute("INSERT INTO lease VALUES (?, ?, ?, ?)", (generation, op.attempt, op.id, execution))
+        self.db.execute(
+            "INSERT INTO lease (generation, attempt, operation, execution) VALUES (?, ?, ?, ?)",
+            (generation, op.attempt, op.id, execution),
+        )
         self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, op.attempt))
         self._conclude(op.attempt)
         return Grant(op.attempt, op.id, generation, op.version + 1)
@@ -177,8 +182,8 @@ class Store(Progress):
         )
         action = "lookup" if op.remedy == "lookup" else "call"
         self.db.execute(
-            "INSERT INTO invocation SELECT ?, ?, ?, ?, ?, ?, execution, ?, NULL, NULL, NULL FROM lease"
-            " WHERE generation = ?",
+            "INSERT INTO invocation (generation, attempt, operation, action, key, digest, execution, started_ns)"
+            " SELECT ?, ?, ?, ?, ?, ?, execution, ? FROM lease WHERE generation = ?",
             (generation, op.attempt, op.id, action, key, digest(request), time.time_ns(), generation),
         )
         self._touch(op.attempt)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from reference_runtime import Store
-from reference_runtime.model import ACCEPTED, TRANSITIONS, Move, State, sources, target
+from reference_runtime.model import ACCEPTED, TRANSITIONS, Move, State, mermaid, sources, target
 from reference_runtime.rows import Operation
 from tests.runtime_rig import call, plan
 
@@ -41,9 +42,16 @@ def test_a_stale_word_changes_nothing(tmp_path, generation, version):
 
 
 def test_nothing_leaves_an_end():
-    """Succeeded, failed, reconciled and unresolved are ends: the table has no way out of them."""
-    assert {state for state, _ in TRANSITIONS} == {"planned", "dispatched", "unknown"}
+    """Succeeded, failed, reconciled and skipped are ends; of an unresolved one only the receiver's late word is taken."""
+    assert {state for state, _ in TRANSITIONS} == {"planned", "dispatched", "unknown", "unresolved"}
+    assert {move for state, move in TRANSITIONS if state == "unresolved"} == {"notice"}
     assert set(TRANSITIONS.values()) >= ACCEPTED
+
+
+def test_the_documented_diagram_is_the_table():
+    """The page about the runtime shows exactly the transitions of the table."""
+    page = Path(__file__).parents[2] / "docs" / "runtime.md"
+    assert f"```mermaid\n{mermaid()}```\n" in page.read_text(encoding="utf-8")
 
 
 def test_every_move_has_one_target():
