@@ -4,13 +4,20 @@
     Hosted.open_port(n)     a port of incarnation n's own: who called is known without trust
     Hosted.close_port(n)    no new requests from it; what is under way goes on, as a real receiver's work would
 
-    POST /<service>                         {"run", "op", "params", "carries", "script"} and, where the caller keys
+    POST /<service>                         {"run", "op", "params", "carries", "script", …} and, where the caller keys
                                             its calls, the header Idempotency-Key
-    GET  /registry?reference=<run>:<op>     looks up an earlier effect
+    GET  /<service>?reference=<run>:<op>    looks up an earlier effect; the reference is split at its last colon
 
-    200 {"nonce"}                   done; a key's first answer again carries Idempotent-Replayed: true
-    400 {"error": "rejected"}       a definite no        400 {"error": "bad-request", "field", "message"}  unreadable
-    404 {"error": "missing"}        409 {"error": "busy"}        422 {"error": "mismatch"}        503 {"error": "unavailable"}
+The body has every other field of `simkit.services.contracts.Request` by its name; a look-up has them as parameters of its
+query, those that are no text (`params`, `carries`, `script`, `token`, `remaining_ns`, `part`, `version`) written as JSON. A
+credential is the header Secret, or the field `secret` of a body; in a query it is refused. Answers are those of the
+contracts, as the body, with these headers:
+
+    Idempotent-Replayed: true     a key's first answer again
+    Retry-After: <seconds>        with 429 and 529, rounded up; the body's `retry_after_ns` is exact
+
+A request that cannot be read gets 400 {"error": "bad-request", "field", "message"}. A reply that is cut promises its whole
+length, gives half of its body and ends the connection.
 
 Contracts, barriers and the order of facts are simkit.services'; this is a transport, with control of every connection:
 a reply that is dropped leaves it open and silent, one that is reset ends it by RST.
@@ -20,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import parse_qs
@@ -49,9 +57,12 @@ from simkit.services import (
 #: Connections one worker incarnation may have open at a time.
 CONNECTIONS_MAX: Final = 512
 
+NS: Final = 1_000_000_000
 _LOOPBACK: Final = "127.0.0.1"
 _RECEIVE_BYTES: Final = 65_536
 _HEAD_BYTES_MAX: Final = 16_384
+#: Fields of a look-up's query that are JSON; the others are plain text.
+_JSON_PARAMETERS: Final = ("params", "carries", "script", "token", "remaining_ns", "part", "version")
 _FAREWELL_S: Final = 1.0  # how long a refused caller may take to finish sending and read why
 
 
@@ -229,6 +240,14 @@ class _Connection:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.fate = "open"
 
+    async def cut(self, reply: Reply) -> None:
+        """Promise the whole body, send half of it, and hang up."""
+        self.fate = "cut"
+        response = self._response(reply)
+        rest = len(_body(reply)) // 2
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await self.stream.send_all(response[: len(response) - rest])
+
     async def reset(self) -> None:
         self.fate = "reset"
         await abort(self.stream)
@@ -246,14 +265,20 @@ class _Connection:
             await swallow(self.stream)
 
     def _response(self, reply: Reply, *, close: bool = False) -> bytes:
-        body = json.dumps(reply.body).encode("ascii")
+        body = _body(reply)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
         if reply.kind == "saved":
             headers.append(("Idempotent-Replayed", "true"))
+        if "retry_after_ns" in reply.body:
+            headers.append(("Retry-After", str(math.ceil(reply.body["retry_after_ns"] / NS))))
         if close:
             headers.append(("Connection", "close"))
         events = (h11.Response(status_code=reply.status, headers=headers), h11.Data(data=body), h11.EndOfMessage())
         return b"".join(self.http.send(event) or b"" for event in events)
+
+
+def _body(reply: Reply) -> bytes:
+    return json.dumps(reply.body).encode("ascii")
 
 
 async def _listen(port: int) -> list[trio.SocketListener]:
@@ -278,31 +303,48 @@ async def _listen(port: int) -> list[trio.SocketListener]:
 def _read(head: h11.Request, body: bytes) -> Request:
     """A request from its HTTP form."""
     path, _, query = head.target.decode("ascii", "replace").partition("?")
-    service = path.removeprefix("/")
+    service, secret = path.removeprefix("/"), _header(head, "Secret")
+    given: dict[str, object] = {"service": service}
+    if secret is not None:
+        given["secret"] = secret
     match head.method:
         case b"POST":
-            given = {"service": service, "key": _key(head), "lookup": False}
+            given |= {"key": _header(head, "Idempotency-Key"), "lookup": False}
             return parse_request(load_json(body, field="body"), given=given)
         case b"GET":
-            run, op = _reference(query)
-            return parse_request({"run": run, "op": op}, given={"service": service, "key": None, "lookup": True})
+            return parse_request(_queried(query), given=given | {"key": None, "lookup": True})
     raise BadRequestError(
-        "method", f"{head.method!r:.40}; expected POST /<service> or GET /registry?reference=<run>:<op>"
+        "method", f"{head.method!r:.40}; expected POST /<service> or GET /<service>?reference=<run>:<op>"
     )
 
 
-def _key(head: h11.Request) -> str | None:
-    keys = [value for name, value in head.headers if name == b"idempotency-key"]
-    if not keys:
+def _header(head: h11.Request, name: str) -> str | None:
+    """The value of a header that may stand once; messages repeat no value, it may be a secret."""
+    values = [value for header, value in head.headers if header == name.lower().encode("ascii")]
+    if not values:
         return None
-    if len(keys) > 1 or not keys[0].isascii() or not keys[0]:
-        raise BadRequestError("Idempotency-Key", f"expected one key in ASCII; got {keys!r:.80}")
-    return keys[0].decode("ascii")
+    if len(values) > 1 or not values[0].isascii() or not values[0]:
+        raise BadRequestError(name, f"expected one value, in ASCII; got {len(values)}, of {len(values[0])} bytes")
+    return values[0].decode("ascii")
 
 
-def _reference(query: str) -> tuple[str, str]:
-    references = parse_qs(query).get("reference", [])
-    run, _, op = references[0].partition(":") if len(references) == 1 else ("", "", "")
+def _queried(query: str) -> dict[str, object]:
+    """The fields of a look-up from its query: the reference as run and op, the others by their names."""
+    parameters = parse_qs(query, keep_blank_values=True)
+    run, op = _reference(parameters.pop("reference", []), query)
+    fields: dict[str, object] = {"run": run, "op": op}
+    for name, values in sorted(parameters.items()):
+        if name in {"run", "op", "secret"} or len(values) > 1:
+            raise BadRequestError(
+                name, "expected reference=<run>:<op>, every parameter once, and no secret in an address"
+            )
+        fields[name] = load_json(values[0].encode(), field=name) if name in _JSON_PARAMETERS else values[0]
+    return fields
+
+
+def _reference(references: list[str], query: str) -> tuple[str, str]:
+    # The names of children's runs and of operations may hold anything but a colon after the last one.
+    run, _, op = references[0].rpartition(":") if len(references) == 1 else ("", "", "")
     if not run or not op:
         raise BadRequestError("reference", f"expected reference=<run>:<op>; got {query!r:.80}")
     return run, op

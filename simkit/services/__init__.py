@@ -1,6 +1,10 @@
 """The outside: services with published contracts, whose effects are seen and never reported.
 
-    contracts   what each request means (ledger, registry, mailer, reader, flaky); no I/O
+    contracts   what is asked and answered, and what each service promises; no I/O
+    requests    a request from its wire form; names the field that is off
+    state       what each request means, given everything asked before: all services together
+    keys, model, store, desk, operation, checker      parts of that state, one concern each
+    queue       at-least-once delivery, as its callers may rely on it
     passage     one request through the barriers received → applied → replied; faults, numbering, facts in exact order
     lines       the simulated wire: JSON lines on trio streams
 
@@ -9,18 +13,17 @@ There is one implementation of every contract; the hosted HTTP services of the p
 
 from simkit.services.contracts import (
     BODY_BYTES_MAX,
+    CHECK_OUTCOMES,
     CONTRACTS,
     KEY_LIFETIME_NS,
+    LOOKUP_ENTRIES,
     SCRIPT_ENTRIES,
     BadRequestError,
     Contract,
     Kind,
     Reply,
     Request,
-    Services,
     bad_request,
-    load_json,
-    parse_request,
     unreadable,
 )
 from simkit.services.lines import (
@@ -45,13 +48,20 @@ from simkit.services.passage import (
     Recorder,
     open_gate,
 )
+from simkit.services.queue import Handout, Queue
+from simkit.services.requests import load_json, parse_request
+from simkit.services.state import Services
+from simkit.services.store import Artifact
 
 __all__ = [
     "BODY_BYTES_MAX",
+    "CHECK_OUTCOMES",
     "CONTRACTS",
     "KEY_LIFETIME_NS",
+    "LOOKUP_ENTRIES",
     "SCRIPT_ENTRIES",
     "SLOW_NS",
+    "Artifact",
     "BadRequestError",
     "Barrier",
     "Channel",
@@ -60,11 +70,13 @@ __all__ = [
     "Fault",
     "FaultKind",
     "Gate",
+    "Handout",
     "Kind",
     "LineReader",
     "LineTooLongError",
     "Outside",
     "ProblemSink",
+    "Queue",
     "Recorder",
     "Reply",
     "Request",

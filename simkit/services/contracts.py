@@ -1,56 +1,101 @@
-"""Contracts of the outside's services, without I/O: what each request means given everything asked before.
+"""Contracts of the outside's services, without I/O: what is asked, what is answered, and what each service promises.
 
-    Request      what a caller asks; `parse_request` reads one from JSON and names the field that is off
+    Request      what a caller asks (`simkit.services.requests` reads one from JSON and names the field that is off)
     Reply        what the service says to it
     CONTRACTS    which promises each service makes (see the table below)
-    Services     the state of all services; it lies outside every crash and is never rolled back
 
-    service   keyed   failures saved   lookup   one call more is
-    ledger    yes     yes              no       the saved answer of its key
-    registry  no      -                yes      a new effect
-    mailer    no      -                no       a new effect
-    reader    no      -                no       a fresh answer, nothing changes
-    flaky     yes     no               no       the saved success of its key
+    service    keyed   failures saved   lookup   one call more is
+    ledger     yes     yes              no       the saved answer of its key
+    registry   no      -                yes      a new effect
+    mailer     no      -                no       a new effect
+    reader     no      -                no       a fresh answer, nothing changes
+    flaky      yes     no               no       the saved success of its key
+    fenced     yes     no               no       as flaky; refused when its token is older than the newest seen
+    model      no      -                no       a fresh answer, metered: it costs tokens again
+    store      (1)     -                yes      put: the part again; commit: the first commit's answer
+    desk       no      -                only     whether an actor has authority at this moment
+    operation  yes     no               yes      start: the saved answer of its key; the rest changes nothing twice
+    checker    no      -                no       a fresh verdict on a named subject and version
+
+    (1) a commit is keyed by its location: what is committed there stays, and other content is a mismatch
 
 Keys follow the published contract of payment interfaces: the first executing request's answer is kept for its key and
 given again; other parameters under the same key are refused; a second request while the first executes is told so; a
-refusal before execution saves nothing; keys are forgotten after 24 hours and then start anew. A request without a key
-at a keyed service is simply executed.
+refusal before execution saves nothing; keys are forgotten after 24 hours (or as configured) and then start anew. A
+request without a key at a keyed service is simply executed.
 
-A request passes in two steps, since a crash may strike between them: `begin` (its key is taken) and `settle` (the
-effect and the saved answer come into being, together). `abandon` gives the key back when it never settled.
+The fields of a request, all optional but the first three:
+
+    service, run, op         whom, for which run and operation; a child's run is named `<parent run>/<child>`
+    key, params, carries     the idempotency key; what is asked for; earlier nonces that are handed on
+    script, lookup           how this operation's requests are to fare, one after the other; asks for an earlier effect
+    token, remaining_ns      the caller's fencing token; the time its caller leaves it
+    secret, actor            a credential (seen, never recorded); on whose behalf
+    part, subject, version, digest   of an artifact: which part; its name, version and content
+
+Answers, each with the external id `request` beside what stands here:
+
+    200 {"nonce", …}                   done; more fields by service
+    200 {"allowed", "actor"}           desk            200 {"nonce", "outcome", "subject", "version", "digest"}    checker
+    400 {"error": "rejected"}          a definite no   400 {"error": "incomplete", "missing"}, {"error": "digest"}  store
+    404 {"error": "missing"}           409 {"error": "busy"}       409 {"error": "fenced"}     422 {"error": "mismatch"}
+    429, 529 {"error", "retry_after_ns"}   nothing happened        503 {"error": "unavailable"}   who knows
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
 from simkit.errors import ExitCode, Problem
 
-Kind: TypeAlias = Literal["executed", "saved", "found", "missing", "busy", "mismatch", "rejected", "error"]
+Kind: TypeAlias = Literal[
+    "executed", "saved", "found", "missing", "busy", "mismatch", "rejected", "fenced", "limited", "error"
+]
 
-#: What an entry of a call's script may say. The n-th request of an operation follows the n-th entry, later ones "ok".
-SCRIPT_ENTRIES: Final = ("ok", "error-before", "error-after", "reset-before", "reset-after", "reject", "slow")
+#: What an entry of any call's script may say. The n-th request of an operation follows the n-th entry, later ones "ok".
+SCRIPT_ENTRIES: Final = (
+    "ok",
+    "error-before",
+    "error-after",
+    "reset-before",
+    "reset-after",
+    "reject",
+    "slow",
+    "429",
+    "529",
+    "cut",
+)
+#: What the script of look-ups may say; every other entry means "ok" there.
+LOOKUP_ENTRIES: Final = ("ok", "down")
+#: What a checker may come to.
+CHECK_OUTCOMES: Final = ("passed", "failed", "unavailable", "timeout", "skipped")
 
-#: How long a key and its saved answer are kept.
+#: How long a key and its saved answer are kept, unless the outside was told otherwise.
 KEY_LIFETIME_NS: Final = 24 * 3600 * 1_000_000_000
+
+#: How long one who is told 429 or 529 is asked to wait.
+RETRY_AFTER_NS: Final = 50_000_000
 
 #: Longest request body (and simulated line) a service reads.
 BODY_BYTES_MAX: Final = 1 << 20
+#: Longest nonce that `params.answer_bytes` may ask for.
+ANSWER_BYTES_MAX: Final = 1 << 20
 
 
 @attrs.frozen
 class Contract:
-    """What one service promises its callers."""
+    """What one service promises its callers; `entries` are the script entries that only it knows."""
 
     keyed: bool = False
     saves_failures: bool = False
     looked_up: bool = False
+    called: bool = True
+    entries: tuple[str, ...] = ()
 
 
 CONTRACTS: Final[Mapping[str, Contract]] = {
@@ -59,6 +104,12 @@ CONTRACTS: Final[Mapping[str, Contract]] = {
     "mailer": Contract(),
     "reader": Contract(),
     "flaky": Contract(keyed=True),
+    "fenced": Contract(keyed=True),
+    "model": Contract(entries=("duplicate", "wrong")),
+    "store": Contract(looked_up=True),
+    "desk": Contract(looked_up=True, called=False),
+    "operation": Contract(keyed=True, looked_up=True),
+    "checker": Contract(entries=CHECK_OUTCOMES),
 }
 
 
@@ -86,42 +137,80 @@ class Request:
     carries: Mapping[str, str] = attrs.field(factory=dict)
     script: tuple[str, ...] = ()
     lookup: bool = False
+    token: int | None = None
+    remaining_ns: int | None = None
+    secret: str | None = attrs.field(default=None, repr=False)
+    part: int | None = None
+    subject: str | None = None
+    version: int | None = None
+    digest: str | None = None
+    actor: str | None = None
 
     @property
     def reference(self) -> str:
-        """The caller's own name for the effect, by which a registry finds it."""
+        """The caller's own name for the effect, by which a registry finds it: `<run>:<op>`."""
         return f"{self.run}:{self.op}"
 
-    def digest(self) -> str:
-        """What the key stands for: parameters and carried nonces, as 16 bytes of blake2b in hex."""
-        return hashlib.blake2b(_canonical([self.params, self.carries]), digest_size=16).hexdigest()
+    @property
+    def action(self) -> str:
+        """What a store or an operation is asked to do."""
+        return str(self.params.get("action", "start"))
+
+    def fingerprint(self) -> str:
+        """What the key stands for: all that is asked, and nothing of who asks and when; 16 bytes of blake2b in hex."""
+        asked: list[object] = [self.params, self.carries]
+        if more := {name: value for name in _ASKED if (value := getattr(self, name)) is not None}:
+            asked.append(more)
+        return hashlib.blake2b(_canonical(asked), digest_size=16).hexdigest()
 
     def scripted(self, nth: int) -> str:
-        """The script's entry for request number `nth` (from 1) of this operation."""
-        return self.script[nth - 1] if not self.lookup and nth <= len(self.script) else "ok"
+        """The script's entry for request number `nth` (from 1) of this operation; look-ups are counted apart."""
+        entry = self.script[nth - 1] if nth <= len(self.script) else "ok"
+        return "ok" if self.lookup and entry not in LOOKUP_ENTRIES else entry
+
+
+_ASKED: Final = ("part", "subject", "version", "digest")
 
 
 @attrs.frozen
 class Reply:
-    """A service's answer. `nonce` is the answer's identity, present when an effect was made, saved or found."""
+    """A service's answer. `nonce` is the answer's identity, present when an effect was made, saved or found.
+
+    `usage` counts the tokens a model metered, `outcome` is a checker's; `external` is the receiver's own id of the
+    request, which its body tells as `request`.
+    """
 
     status: int
     body: Mapping[str, Any]
     kind: Kind
     nonce: str | None = None
+    usage: int | None = None
+    outcome: str | None = None
+    external: str | None = None
+
+    def identified(self, call: int) -> Reply:
+        """The same answer as the one to request number `call` of its outside."""
+        external = f"req-{call:06}"
+        return attrs.evolve(self, body={**self.body, "request": external}, external=external)
 
 
 #: Stands for the answer of a request that was cut off before there was one.
 NO_REPLY: Final = Reply(0, {}, "error")
 UNAVAILABLE: Final = Reply(503, {"error": "unavailable"}, "error")
-_BUSY: Final = Reply(409, {"error": "busy"}, "busy")
-_MISMATCH: Final = Reply(422, {"error": "mismatch"}, "mismatch")
-_REJECTED: Final = Reply(400, {"error": "rejected"}, "rejected")
-_MISSING: Final = Reply(404, {"error": "missing"}, "missing")
+BUSY: Final = Reply(409, {"error": "busy"}, "busy")
+FENCED: Final = Reply(409, {"error": "fenced"}, "fenced")
+MISMATCH: Final = Reply(422, {"error": "mismatch"}, "mismatch")
+REJECTED: Final = Reply(400, {"error": "rejected"}, "rejected")
+MISSING: Final = Reply(404, {"error": "missing"}, "missing")
+#: Refusals for lack of room: nothing happened, and nothing was saved.
+LIMITED: Final[Mapping[str, Reply]] = {
+    "429": Reply(429, {"error": "too-many-requests", "retry_after_ns": RETRY_AFTER_NS}, "limited"),
+    "529": Reply(529, {"error": "overloaded", "retry_after_ns": RETRY_AFTER_NS}, "limited"),
+}
 
 
 def bad_request(error: BadRequestError) -> Reply:
-    """The answer to a request that could not be read."""
+    """The answer to a request that could not be read; it is no request yet, so it has no external id."""
     return Reply(400, {"error": "bad-request", "field": error.field, "message": error.message}, "rejected")
 
 
@@ -158,194 +247,23 @@ class Ticket:
 
 
 @attrs.frozen
+class Placed:
+    """A fact of the store: what became of the content at `location`."""
+
+    location: str
+    state: Literal["staged", "committed", "removed"]
+
+
+@attrs.frozen
 class Settled:
-    """The answer of a request, the effect it made if it made one, and whether it was executed at all."""
+    """The answer of a request, the effect it made if it made one, whether it was executed at all, facts of the store."""
 
     reply: Reply
     effect: Effect | None = None
     executed: bool = False
-
-
-@attrs.frozen
-class _Saved:
-    digest: str
-    reply: Reply
-    at_ns: int
-
-
-class Services:
-    """State of all services of one outside.
-
-    `nonce` must give a fresh, unguessable string every time; `now_ns` only ages keys.
-    """
-
-    def __init__(self, nonce: Callable[[], str], now_ns: Callable[[], int]) -> None:
-        self._nonce = nonce
-        self._now_ns = now_ns
-        self._executing: dict[tuple[str, str], Ticket] = {}
-        self._saved: dict[tuple[str, str], _Saved] = {}
-        self._references: dict[tuple[str, str], str] = {}
-        self._effects = 0
-
-    @property
-    def effects(self) -> int:
-        """How many effects there have been."""
-        return self._effects
-
-    def begin(self, call: int, request: Request) -> Ticket:
-        """Take in a request: what its key decides is decided at once, else it holds the key until `settle` or `abandon`."""
-        digest = request.digest()
-        if request.lookup or request.key is None or not CONTRACTS[request.service].keyed:
-            return Ticket(call, request, digest)
-        claim = (request.service, request.key)
-        if early := self._early(claim, digest):
-            return Ticket(call, request, digest, early=early)
-        ticket = Ticket(call, request, digest, claim=claim)
-        self._executing[claim] = ticket
-        return ticket
-
-    def settle(self, ticket: Ticket, *, refuse: bool = False) -> Settled:
-        """Carry the request out; its effect and its saved answer come into being together. `refuse`: a definite no."""
-        if ticket.early:
-            return Settled(ticket.early)
-        if ticket.request.lookup:
-            return Settled(self._look_up(ticket.request))
-        if refuse:
-            return self._refuse(ticket)
-        effect = self._apply(ticket)
-        reply = Reply(200, {"nonce": effect.nonce}, "executed", effect.nonce)
-        self._save(ticket, reply)
-        return Settled(reply, effect, executed=True)
-
-    def abandon(self, ticket: Ticket) -> None:
-        """Give the key back if the request never settled; nothing happened, nothing is saved."""
-        if ticket.claim and self._executing.get(ticket.claim) is ticket:
-            del self._executing[ticket.claim]
-
-    def _early(self, claim: tuple[str, str], digest: str) -> Reply | None:
-        saved = self._saved.get(claim)
-        if saved and self._now_ns() - saved.at_ns >= KEY_LIFETIME_NS:
-            del self._saved[claim]
-            saved = None
-        if saved:
-            return attrs.evolve(saved.reply, kind="saved") if saved.digest == digest else _MISMATCH
-        if executing := self._executing.get(claim):
-            return _BUSY if executing.digest == digest else _MISMATCH
-        return None
-
-    def _look_up(self, request: Request) -> Reply:
-        # The first effect under a reference is the answer for ever: a later duplicate must not change what was found.
-        nonce = self._references.get((request.service, request.reference))
-        return Reply(200, {"nonce": nonce}, "found", nonce) if nonce else _MISSING
-
-    def _refuse(self, ticket: Ticket) -> Settled:
-        """A ledger executed and failed, which it saves; everybody else refused before executing."""
-        executed = CONTRACTS[ticket.request.service].saves_failures
-        if executed:
-            self._save(ticket, _REJECTED)
-        self.abandon(ticket)
-        return Settled(_REJECTED, executed=executed)
-
-    def _apply(self, ticket: Ticket) -> Effect:
-        self._effects += 1
-        effect = Effect(self._effects, ticket.call, self._nonce())
-        if CONTRACTS[ticket.request.service].looked_up:
-            self._references.setdefault((ticket.request.service, ticket.request.reference), effect.nonce)
-        return effect
-
-    def _save(self, ticket: Ticket, reply: Reply) -> None:
-        if ticket.claim:
-            self._saved[ticket.claim] = _Saved(ticket.digest, reply, self._now_ns())
-            self.abandon(ticket)
-
-
-def load_json(text: bytes, *, field: str) -> Any:
-    """JSON from the wire, strictly: UTF-8, finite numbers, bounded depth. Raises `BadRequestError` naming `field`."""
-    try:
-        return json.loads(text.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise BadRequestError(field, f"not JSON ({error!s:.100}); got {text[:80]!r}") from None
-
-
-def parse_request(data: object, *, given: Mapping[str, object] | None = None) -> Request:
-    """A request from decoded JSON. What is `given` by the transport (a path, a header) may not stand in `data`."""
-    if not isinstance(data, dict):
-        raise BadRequestError("body", f"expected a JSON object; got {data!r:.80}")
-    known = tuple(field.name for field in attrs.fields(Request))
-    if unknown := sorted(set(data) - set(known)):
-        raise BadRequestError(unknown[0], f"unknown field; a request has {', '.join(known)}")
-    if twice := sorted(set(data) & set(given or {})):
-        raise BadRequestError(twice[0], "given by method, path or header here, not by the body")
-    fields = {**data, **(given or {})}
-    request = Request(
-        service=_known_service(fields.get("service")),
-        run=_text(fields, "run"),
-        op=_text(fields, "op"),
-        key=None if fields.get("key") is None else _text(fields, "key"),
-        params=_object(fields, "params"),
-        carries=_nonces(fields),
-        script=_script(fields),
-        lookup=_flag(fields, "lookup"),
-    )
-    _check(request)
-    return request
-
-
-def _check(request: Request) -> None:
-    if request.lookup and not CONTRACTS[request.service].looked_up:
-        raise BadRequestError("lookup", f"{request.service} cannot be looked up; registry can")
-    try:
-        request.digest()
-    except ValueError as error:
-        raise BadRequestError("params", f"{error!s:.100}; expected finite numbers") from None
-
-
-def _known_service(name: object) -> str:
-    if not isinstance(name, str) or name not in CONTRACTS:
-        raise BadRequestError("service", f"no service {name!r:.80}; there are {', '.join(CONTRACTS)}")
-    return name
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadRequestError(name, f"expected a string that is not empty; got {value!r:.80}")
-    return value
-
-
-def _object(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = fields.get(name, {})
-    if not isinstance(value, dict):
-        raise BadRequestError(name, f"expected an object; got {value!r:.80}")
-    return value
-
-
-def _nonces(fields: Mapping[str, Any]) -> dict[str, str]:
-    carries = _object(fields, "carries")
-    for op, nonce in carries.items():
-        if not isinstance(nonce, str):
-            raise BadRequestError(f"carries.{op:.80}", f"expected a nonce, a string; got {nonce!r:.80}")
-    return carries
-
-
-def _script(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    script = fields.get("script", [])
-    if not isinstance(script, list) or any(entry not in SCRIPT_ENTRIES for entry in script):
-        raise BadRequestError("script", f"expected a list of {', '.join(SCRIPT_ENTRIES)}; got {script!r:.80}")
-    return tuple(script)
-
-
-def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise BadRequestError(name, f"expected true or false; got {value!r:.80}")
-    return value
+    placed: Placed | None = None
 
 
 def _canonical(value: object) -> bytes:
     """One text for one value: sorted names, no blanks, ASCII, finite numbers."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")

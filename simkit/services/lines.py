@@ -1,7 +1,10 @@
 r"""The simulated wire: one request per line, one reply per line, JSON, on any trio stream.
 
-    request   {"service", "run", "op", "key", "params", "carries", "script", "lookup"}\n
+    request   {"service", "run", "op", …}\n     the fields of `simkit.services.contracts.Request`; what is left out is not said
     reply     {"status", "body", "replayed"}\n
+
+A credential is the field `secret`; how long to wait after 429 and 529 is the body's `retry_after_ns`. A reply that is cut
+is the first half of its line, and then the end of the connection.
 
 A connection carries one request after the other. `LineReader` cuts a stream into bounded lines, for this wire and for
 the kit's side of the adapter protocol alike; `abort` makes a peer see a reset.
@@ -27,11 +30,10 @@ from simkit.services.contracts import (
     Reply,
     Request,
     bad_request,
-    load_json,
-    parse_request,
     unreadable,
 )
 from simkit.services.passage import Gate, Outside
+from simkit.services.requests import load_json, parse_request
 
 #: Told which worker incarnation sent what could not be read: a fault of the adapter, not of the harness.
 ProblemSink: TypeAlias = Callable[[int, Problem], None]
@@ -175,12 +177,12 @@ class _LineChannel:
 
     async def send(self, reply: Reply) -> None:
         self.fate = "sent"
-        try:
-            await self.stream.send_all(
-                _line({"status": reply.status, "body": reply.body, "replayed": reply.kind == "saved"})
-            )
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.fate = "open"
+        await self._send_all(_reply_line(reply))
+
+    async def cut(self, reply: Reply) -> None:
+        self.fate = "cut"
+        line = _reply_line(reply)
+        await self._send_all(line[: len(line) // 2])
 
     async def reset(self) -> None:
         self.fate = "reset"
@@ -188,6 +190,16 @@ class _LineChannel:
 
     async def drop(self) -> None:
         self.fate = "dropped"
+
+    async def _send_all(self, data: bytes) -> None:
+        try:
+            await self.stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.fate = "open"
+
+
+def _reply_line(reply: Reply) -> bytes:
+    return _line({"status": reply.status, "body": reply.body, "replayed": reply.kind == "saved"})
 
 
 def _line(value: object) -> bytes:

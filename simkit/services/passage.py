@@ -11,9 +11,12 @@ for requests that were executed: a saved answer, a conflict or a lookup passes f
     fault           at received                     at applied
     drop, reset     nothing happens, no reply       the effect stays, no reply
     delay           waits, then goes on             waits, then replies
+    cut             (cannot be)                     the effect stays, the reply breaks off in the middle
     error-before    503, nothing happens            (cannot be)
     error-after     executed, then 503              503, the effect stays
     gone            stops: the caller was killed    stops: the effect stays
+
+Every reply tells the receiver's own id of its request (`Reply.identified`), a saved answer another one than the first time.
 
 Every fact is recorded before anybody else can act on it: a reply before its bytes leave. That order is the order of
 observation the judges rely on.
@@ -27,11 +30,20 @@ from typing import Final, Literal, Protocol, TypeAlias
 import attrs
 import trio
 
-from simkit.services.contracts import NO_REPLY, UNAVAILABLE, Reply, Request, Services, Settled, Ticket
+from simkit.services.contracts import (
+    KEY_LIFETIME_NS,
+    NO_REPLY,
+    UNAVAILABLE,
+    Reply,
+    Request,
+    Settled,
+    Ticket,
+)
+from simkit.services.state import Services
 
 Barrier: TypeAlias = Literal["received", "applied", "replied"]
 Delivery: TypeAlias = Literal["sent", "dropped", "reset"]
-FaultKind: TypeAlias = Literal["drop", "reset", "delay", "error-before", "error-after", "gone"]
+FaultKind: TypeAlias = Literal["drop", "reset", "delay", "cut", "error-before", "error-after", "gone"]
 
 #: How long an answer scripted as "slow" waits, unless the outside was told otherwise.
 SLOW_NS: Final = 200_000_000
@@ -55,10 +67,13 @@ async def open_gate(_call: int, _request: Request, _nth: int, _barrier: Barrier)
 
 
 class Channel(Protocol):
-    """The way back to one caller. None of the three raises when the caller is gone already."""
+    """The way back to one caller. None of the four raises when the caller is gone already."""
 
     async def send(self, reply: Reply) -> None:
         """Hand the reply to the network, without yielding to another task first."""
+
+    async def cut(self, reply: Reply) -> None:
+        """Hand the first half of the reply to the network, then end the connection."""
 
     async def reset(self) -> None:
         """Break the connection so that the caller sees a reset."""
@@ -75,6 +90,10 @@ class Recorder(Protocol):
     def applied(self, call: int, effect: int, nonce: str) -> None: ...
 
     def replied(self, call: int, reply: Reply, delivery: Delivery) -> None: ...
+
+    def stored(self, location: str, state: Literal["staged", "committed", "removed"]) -> None: ...
+
+    def authority(self, actor: str, *, granted: bool) -> None: ...
 
 
 async def _sleep_ns(ns: int) -> None:
@@ -99,13 +118,34 @@ class Outside:
     """
 
     def __init__(
-        self, nonce: Callable[[], str], recorder: Recorder, now_ns: Callable[[], int], *, slow_ns: int = SLOW_NS
+        self,
+        nonce: Callable[[], str],
+        recorder: Recorder,
+        now_ns: Callable[[], int],
+        *,
+        slow_ns: int = SLOW_NS,
+        key_lifetime_ns: int = KEY_LIFETIME_NS,
     ) -> None:
-        self._services = Services(nonce, now_ns)
+        self._services = Services(nonce, now_ns, key_lifetime_ns=key_lifetime_ns)
         self._recorder = recorder
         self._slow_ns = slow_ns
         self._calls = 0
         self._requests: dict[tuple[str, str, bool], int] = {}
+
+    @property
+    def services(self) -> Services:
+        """What the kit may look into and change: artifacts, saved keys, authority."""
+        return self._services
+
+    def grant(self, actor: str) -> None:
+        """Give `actor` authority at the desk, on record."""
+        self._services.grant(actor)
+        self._recorder.authority(actor, granted=True)
+
+    def revoke(self, actor: str) -> None:
+        """Withdraw the authority of `actor`, on record."""
+        self._services.revoke(actor)
+        self._recorder.authority(actor, granted=False)
 
     @property
     def calls(self) -> int:
@@ -142,9 +182,11 @@ class Outside:
         if before and before.kind != "error-after":
             await self._finish(visit, UNAVAILABLE if before.kind == "error-before" else NO_REPLY, before)
             return
-        settled = self._services.settle(visit.ticket, refuse=entry == "reject")
+        settled = self._services.settle(visit.ticket, entry)
         after = await self._apply(visit, settled) or before or await self._scripted_after(entry)
-        await self._finish(visit, UNAVAILABLE if after and after.kind == "error-after" else settled.reply, after)
+        # What was metered stays on record, whatever the caller is told.
+        error = attrs.evolve(UNAVAILABLE, usage=settled.reply.usage)
+        await self._finish(visit, error if after and after.kind == "error-after" else settled.reply, after)
 
     async def _at(self, visit: _Visit, barrier: Barrier) -> Fault | None:
         """Ask the gate; a delay is waited out here."""
@@ -159,6 +201,8 @@ class Outside:
     async def _apply(self, visit: _Visit, settled: Settled) -> Fault | None:
         if settled.effect:
             self._recorder.applied(visit.call, settled.effect.number, settled.effect.nonce)
+        if settled.placed:
+            self._recorder.stored(settled.placed.location, settled.placed.state)
         return await self._at(visit, "applied") if settled.executed else None
 
     async def _scripted_after(self, entry: str) -> Fault | None:
@@ -167,6 +211,7 @@ class Outside:
         return _SCRIPTED_AFTER.get(entry)
 
     async def _finish(self, visit: _Visit, reply: Reply, fault: Fault | None) -> None:
+        reply = reply.identified(visit.call)
         match fault.kind if fault else "sent":
             case "gone":
                 return
@@ -176,6 +221,9 @@ class Outside:
             case "reset":
                 self._recorder.replied(visit.call, reply, "reset")
                 await visit.channel.reset()
+            case "cut":
+                self._recorder.replied(visit.call, reply, "reset")
+                await visit.channel.cut(reply)
             case _:
                 self._recorder.replied(visit.call, reply, "sent")
                 await visit.channel.send(reply)
@@ -184,8 +232,12 @@ class Outside:
 
 _POSSIBLE: Final[dict[Barrier, tuple[FaultKind, ...]]] = {
     "received": ("drop", "reset", "delay", "error-before", "error-after", "gone"),
-    "applied": ("drop", "reset", "delay", "error-after", "gone"),
+    "applied": ("drop", "reset", "delay", "cut", "error-after", "gone"),
     "replied": ("delay", "gone"),
 }
-_SCRIPTED_BEFORE: Final = {"error-before": Fault("error-before"), "reset-before": Fault("reset")}
-_SCRIPTED_AFTER: Final = {"error-after": Fault("error-after"), "reset-after": Fault("reset")}
+_SCRIPTED_BEFORE: Final = {
+    "error-before": Fault("error-before"),
+    "reset-before": Fault("reset"),
+    "down": Fault("error-before"),
+}
+_SCRIPTED_AFTER: Final = {"error-after": Fault("error-after"), "reset-after": Fault("reset"), "cut": Fault("cut")}

@@ -37,6 +37,12 @@ class Facts:
     def replied(self, call: int, reply: Reply, delivery: Delivery) -> None:
         self.rows.append(("replied", reply.status, delivery))
 
+    def stored(self, location: str, state: str) -> None:
+        self.rows.append(("stored", location, state))
+
+    def authority(self, actor: str, *, granted: bool) -> None:
+        self.rows.append(("authority", actor, granted))
+
 
 @attrs.define
 class Client:
@@ -97,11 +103,11 @@ def test_a_call_its_repetition_and_a_lookup_over_one_connection() -> None:
 
     got, facts = serving(talk)
     assert got == [
-        (404, {"error": "missing"}, False),
-        (200, {"nonce": "n1"}, False),
-        (200, {"nonce": "n1"}, True),
-        (200, {"nonce": "n2"}, False),
-        (200, {"nonce": "n2"}, False),
+        (404, {"error": "missing", "request": "req-000001"}, False),
+        (200, {"nonce": "n1", "request": "req-000002"}, False),
+        (200, {"nonce": "n1", "request": "req-000003"}, True),
+        (200, {"nonce": "n2", "request": "req-000004"}, False),
+        (200, {"nonce": "n2", "request": "req-000005"}, False),
     ]
     assert facts.problems == []
     assert [row[0] for row in facts.rows].count("applied") == 2
@@ -225,6 +231,13 @@ def test_facts_stand_in_the_order_in_which_anybody_could_act_on_them() -> None:
         (post("ledger", {"op": "a"}), "run"),
         (post("ledger", {"run": "r", "op": "a", "key": "k"}), "key"),
         (post("registry", {"run": "r", "op": "a", "lookup": True}), "lookup"),
+        (post("ledger", {"run": "r", "op": "a", "token": "x"}), "token"),
+        (post("ledger", {"run": "r", "op": "a", "secret": "s"}, "Secret: s\r\n"), "secret"),
+        (post("ledger", {"run": "r", "op": "a"}, "Secret: s\r\nSecret: t\r\n"), "Secret"),
+        (b"GET /registry?reference=r:a&script=down HTTP/1.1\r\nHost: x\r\n\r\n", "script"),
+        (b"GET /registry?reference=r:a&secret=s HTTP/1.1\r\nHost: x\r\n\r\n", "secret"),
+        (b"GET /desk?reference=r:a&actor=a&actor=b HTTP/1.1\r\nHost: x\r\n\r\n", "actor"),
+        (b"GET /desk?reference=r:a&actor= HTTP/1.1\r\nHost: x\r\n\r\n", "actor"),
         (post("ledger", {"run": "r", "op": "a"}, "Idempotency-Key: \r\n"), "Idempotency-Key"),
         (post("ledger", {"run": "r", "op": "a"}, "Idempotency-Key: a\r\nIdempotency-Key: b\r\n"), "Idempotency-Key"),
         (b"POST /ledger HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{", "body"),

@@ -41,6 +41,10 @@ class Deaf:
 
     def replied(self, call: int, reply: Reply, delivery: Delivery) -> None: ...
 
+    def stored(self, location: str, state: str) -> None: ...
+
+    def authority(self, actor: str, *, granted: bool) -> None: ...
+
 
 def outside() -> Outside:
     numbers = itertools.count(1)
@@ -87,8 +91,8 @@ def test_one_connection_carries_request_after_request() -> None:
 
     got, problems = converse(talk)
     assert got == [
-        {"status": 200, "body": {"nonce": "n1"}, "replayed": False},
-        {"status": 200, "body": {"nonce": "n1"}, "replayed": True},
+        {"status": 200, "body": {"nonce": "n1", "request": "req-000001"}, "replayed": False},
+        {"status": 200, "body": {"nonce": "n1", "request": "req-000002"}, "replayed": True},
     ]
     assert problems == []
 

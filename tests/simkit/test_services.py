@@ -16,6 +16,7 @@ from trio.testing import MockClock
 from scenarios import plan
 from simkit.services import (
     CONTRACTS,
+    LOOKUP_ENTRIES,
     KEY_LIFETIME_NS,
     SCRIPT_ENTRIES,
     BadRequestError,
@@ -48,6 +49,12 @@ class Facts:
     def replied(self, call: int, reply: Reply, delivery: Delivery) -> None:
         self.rows.append(("replied", call, reply.status, reply.kind, reply.nonce, delivery))
 
+    def stored(self, location: str, state: str) -> None:
+        self.rows.append(("stored", location, state))
+
+    def authority(self, actor: str, *, granted: bool) -> None:
+        self.rows.append(("authority", actor, granted))
+
     def of(self, call: int) -> list[str]:
         return [row[0] for row in self.rows if row[1] == call]
 
@@ -60,6 +67,9 @@ class Caller:
 
     async def send(self, reply: Reply) -> None:
         self.got.append(reply)
+
+    async def cut(self, reply: Reply) -> None:
+        self.got.append("cut")
 
     async def reset(self) -> None:
         self.got.append("reset")
@@ -117,20 +127,27 @@ def kinds(*requests: Request, gate: Gate = open_gate) -> list[str | None]:
 
 
 def test_services_and_script_entries_are_those_plans_may_name() -> None:
-    """The contracts serve exactly the services and script entries a plan can ask for, by the same semantics."""
+    """Every service a plan can name is served, by the semantics that the plan believes in, and so is every script entry."""
     assert list(CONTRACTS) == list(plan.SEMANTICS)
-    assert SCRIPT_ENTRIES == plan.SCRIPT_ENTRIES
-    assert [name for name, contract in CONTRACTS.items() if contract.keyed] == [
-        name for name, semantics in plan.SEMANTICS.items() if semantics == "keyed"
-    ]
+    for name, contract in CONTRACTS.items():
+        if plan.SEMANTICS[name] == "keyed":
+            assert contract.keyed or name == "store", name  # the store's commits are keyed by their location
+        elif plan.SEMANTICS[name] == "lookup":
+            assert contract.looked_up, name
+        else:
+            assert not contract.keyed, name
+    assert set(plan.SCRIPT_ENTRIES) <= set(SCRIPT_ENTRIES)
+    assert set(plan.MODEL_ENTRIES) <= {*SCRIPT_ENTRIES, *CONTRACTS["model"].entries}
+    assert plan.CHECK_ENTRIES == CONTRACTS["checker"].entries
+    assert plan.LOOKUP_ENTRIES == LOOKUP_ENTRIES
 
 
 def test_a_key_gives_its_first_answer_again() -> None:
     """A ledger executes a key once and gives status, body and nonce again as saved."""
     first, second = replies(ledger(), ledger())
     assert (first, second) == (
-        Reply(200, {"nonce": "n1"}, "executed", "n1"),
-        Reply(200, {"nonce": "n1"}, "saved", "n1"),
+        Reply(200, {"nonce": "n1"}, "executed", "n1").identified(1),
+        Reply(200, {"nonce": "n1"}, "saved", "n1").identified(2),
     )
 
 
@@ -160,7 +177,7 @@ def test_keys_are_forgotten_after_a_day_and_start_anew() -> None:
 def test_a_ledger_saves_failures_and_flaky_does_not() -> None:
     """A ledger's executed failure is its key's answer for good; a flaky refusal leaves the key free."""
     failing = ledger(script=("reject",))
-    assert replies(failing, failing)[1] == Reply(400, {"error": "rejected"}, "saved")
+    assert replies(failing, failing)[1] == Reply(400, {"error": "rejected"}, "saved").identified(2)
     assert kinds(attrs.evolve(failing, service="flaky"), attrs.evolve(failing, service="flaky")) == [
         "rejected",
         "executed",
@@ -174,7 +191,7 @@ def test_a_registry_finds_the_first_effect_by_reference_and_forgets_none() -> No
     missing, one, two, found = replies(look, do, do, look)
     assert isinstance(missing, Reply)
     assert (missing.status, missing.kind) == (404, "missing")
-    assert found == Reply(200, {"nonce": "n1"}, "found", "n1")
+    assert found == Reply(200, {"nonce": "n1"}, "found", "n1").identified(4)
     assert one != two
 
 
@@ -211,6 +228,7 @@ RECEIVED, APPLIED, REPLIED = "received", "applied", "replied"
         ("applied", Fault("drop"), "dropped", [RECEIVED, APPLIED, REPLIED], "saved"),
         ("applied", Fault("reset"), "reset", [RECEIVED, APPLIED, REPLIED], "saved"),
         ("applied", Fault("error-after"), "error", [RECEIVED, APPLIED, REPLIED], "saved"),
+        ("applied", Fault("cut"), "cut", [RECEIVED, APPLIED, REPLIED], "saved"),
         ("applied", Fault("delay", 1_000), "executed", [RECEIVED, APPLIED, REPLIED], "saved"),
         ("applied", Fault("gone"), None, [RECEIVED, APPLIED], "saved"),
         ("replied", Fault("gone"), "executed", [RECEIVED, APPLIED, REPLIED], "saved"),
@@ -230,7 +248,7 @@ def test_faults_at_barriers(
     assert trio.run(main) == ([came_back, retried], facts)
 
 
-@pytest.mark.parametrize(("barrier", "kind"), [("applied", "error-before"), ("replied", "drop")])
+@pytest.mark.parametrize(("barrier", "kind"), [("applied", "error-before"), ("received", "cut"), ("replied", "drop")])
 def test_a_fault_that_cannot_be_is_an_error_of_the_kit(barrier: Barrier, kind: Any) -> None:
     """Nothing is undone at `applied` or `replied`; asking for it is refused rather than ignored."""
     with pytest.raises(ValueError, match=f"{kind} cannot happen at {barrier}"):
@@ -342,7 +360,8 @@ def test_the_applied_barrier_is_only_for_what_was_executed() -> None:
 
 REQUESTS = st.builds(
     Request,
-    service=st.sampled_from(list(CONTRACTS)),
+    service=st.sampled_from(["ledger", "registry", "mailer", "reader", "flaky", "fenced", "model", "operation"]),
+    token=st.sampled_from([None, 1, 2]),
     run=st.just("r1"),
     op=st.sampled_from(["a", "b"]),
     key=st.sampled_from([None, "k1", "k2"]),
@@ -387,6 +406,9 @@ def test_whatever_is_asked_a_key_has_at_most_one_effect(
     assert {row[4] for row in rows if row[0] == "replied" and row[4]} <= set(applied.values())
 
 
+PUT = {"action": "put", "location": "x", "parts": 2, "data": "aGk="}
+
+
 @pytest.mark.parametrize(
     ("data", "field"),
     [
@@ -405,6 +427,42 @@ def test_whatever_is_asked_a_key_has_at_most_one_effect(
         ({"service": "ledger", "run": "r", "op": "a", "lookup": 1}, "lookup"),
         ({"service": "ledger", "run": "r", "op": "a", "lookup": True}, "lookup"),
         ({"service": "ledger", "run": "r", "op": "a", "colour": "red"}, "colour"),
+        ({"service": "fenced", "run": "r", "op": "a", "token": -1}, "token"),
+        ({"service": "fenced", "run": "r", "op": "a", "token": True}, "token"),
+        ({"service": "ledger", "run": "r", "op": "a", "remaining_ns": "1 s"}, "remaining_ns"),
+        ({"service": "ledger", "run": "r", "op": "a", "secret": 7}, "secret"),
+        ({"service": "ledger", "run": "r", "op": "a", "actor": ""}, "actor"),
+        ({"service": "ledger", "run": "r", "op": "a", "part": 0}, "part"),
+        ({"service": "ledger", "run": "r", "op": "a", "version": 0}, "version"),
+        ({"service": "ledger", "run": "r", "op": "a", "params": {"answer_bytes": -1}}, "params.answer_bytes"),
+        ({"service": "ledger", "run": "r", "op": "a", "params": {"answer_bytes": 1 << 30}}, "params.answer_bytes"),
+        ({"service": "ledger", "run": "r", "op": "a", "script": ["duplicate"]}, "script"),
+        ({"service": "ledger", "run": "r", "op": "a", "script": ["passed"]}, "script"),
+        ({"service": "registry", "run": "r", "op": "a", "script": ["down"]}, "script"),
+        ({"service": "model", "run": "r", "op": "a", "params": {"prompt": 1}}, "params.prompt"),
+        ({"service": "model", "run": "r", "op": "a", "params": {"tokens": 1.5}}, "params.tokens"),
+        ({"service": "model", "run": "r", "op": "a", "params": {"uses": "all"}}, "params.uses"),
+        ({"service": "store", "run": "r", "op": "a"}, "params.action"),
+        ({"service": "store", "run": "r", "op": "a", "params": {"action": "get"}}, "params.action"),
+        ({"service": "store", "run": "r", "op": "a", "params": {"action": "abort"}}, "params.location"),
+        ({"service": "store", "run": "r", "op": "a", "params": {"action": "put", "location": "x"}}, "params.parts"),
+        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "parts": 0}}, "params.parts"),
+        ({"service": "store", "run": "r", "op": "a", "params": PUT}, "part"),
+        ({"service": "store", "run": "r", "op": "a", "params": PUT, "part": 3}, "part"),
+        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "data": "?"}, "part": 1}, "params.data"),
+        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "data": 1}, "part": 1}, "params.data"),
+        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "action": "commit"}}, "digest"),
+        ({"service": "store", "run": "r", "op": "a", "params": PUT, "part": 1, "lookup": True}, "params.action"),
+        ({"service": "desk", "run": "r", "op": "a", "actor": "alice"}, "lookup"),
+        ({"service": "desk", "run": "r", "op": "a", "lookup": True}, "params.actor"),
+        ({"service": "operation", "run": "r", "op": "a", "params": {"action": "stop"}}, "params.action"),
+        ({"service": "operation", "run": "r", "op": "a", "params": {"action": "cancel"}}, "params.name"),
+        ({"service": "operation", "run": "r", "op": "a", "params": {"ns": -1}}, "params.ns"),
+        ({"service": "operation", "run": "r", "op": "a", "params": {"stubborn": "very"}}, "params.stubborn"),
+        ({"service": "operation", "run": "r", "op": "a", "params": {"name": 1}, "lookup": True}, "params.name"),
+        ({"service": "checker", "run": "r", "op": "a", "version": 1, "digest": "d"}, "subject"),
+        ({"service": "checker", "run": "r", "op": "a", "subject": "s", "digest": "d"}, "version"),
+        ({"service": "checker", "run": "r", "op": "a", "subject": "s", "version": 1}, "digest"),
     ],
 )
 def test_a_request_that_cannot_be_read_names_the_field(data: object, field: str) -> None:
