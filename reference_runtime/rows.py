@@ -38,10 +38,15 @@ class Operation(NamedTuple):
     version: int
     key: str | None
     request: str | None
+    first_ns: int | None
+    deaths: int
+    in_doubt: int
+    subject: str | None
 
 
 _OPERATION = """SELECT a.task, o.attempt, o.id, o.kind, o.tool, o.semantics, o.spec, o.state, o.remedy, o.tries,
-    o.generation, o.version, o.key, o.request FROM operation o JOIN attempt a ON a.id = o.attempt"""
+    o.generation, o.version, o.key, o.request, o.first_ns, o.deaths, o.in_doubt, o.subject
+    FROM operation o JOIN attempt a ON a.id = o.attempt"""
 
 
 class Rows:
@@ -133,6 +138,10 @@ class Rows:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        """All or nothing, durable at its end; inside another one it is a part of that."""
+        if self.db.in_transaction:
+            yield
+            return
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
