@@ -137,7 +137,8 @@ class Checks(Artifacts):
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries, generation,"
             " version, subject, opened_ns, due_ns)"
             " SELECT attempt, ?1, (SELECT max(position) + 1 FROM operation WHERE attempt = ?2), kind, tool, semantics,"
-            " json_set(spec, '$.recheck', 1), '', 'planned', 0, 0, 0, subject, ?3, ?3 FROM operation WHERE attempt = ?2 AND id = ?4",
+            " json_set(spec, '$.recheck', 1), '', 'planned', 0, 0, 0, subject, ?3, ?3"
+            " FROM operation WHERE attempt = ?2 AND id = ?4",
             (f"{leaf.id}~{nth}", leaf.attempt, time.time_ns(), leaf.id),
         )
 
