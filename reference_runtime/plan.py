@@ -2,156 +2,250 @@
 
 `{"version": 1, "root": {"op": "seq", "id": "r", "children": [{"op": "call", "id": "a", "service": "ledger", …}, …]}}`
 
-Only leaves (`call`, `wait`, `sleep`) are operations; `seq` and `par` are spelt out as dependencies between them, so
-that what may run next is a question about rows and never about a position in a tree.
+Only leaves are operations; groups are spelt out as dependencies between them, so that what may run next is a question about
+rows and never about a position in a tree. `seq` and `par` leave nothing behind; a `branch` and a `race` leave one operation
+each that the store itself decides (their arms are *guarded* by it); a `loop` is written out, copy by copy, with a branch
+before every copy but the first. A `compensate` leaf stands outside the order altogether.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import attrs
 
-from reference_runtime.model import Json, Kind, Refusal, Semantics
+from reference_runtime.leaves import READERS, SEMANTICS, PlanError, Step, Tools, count, field, read_leaf, wrong
+from reference_runtime.model import Json, approval_digest
 
-#: What the receiver behind each known tool promises; it alone decides what an unknown outcome permits.
-SEMANTICS: Mapping[str, Semantics] = {
-    "ledger": "keyed",
-    "registry": "lookup",
-    "mailer": "blind",
-    "reader": "read",
-    "flaky": "keyed",
-}
+__all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse", "terms"]
+
 OPERATIONS_MAX = 10_000
 EDGES_MAX = 100_000
 DEPTH_MAX = 100
+GROUPS = ("seq", "par", "race", "branch", "loop")
+TOP_LEVEL = ("version", "root", "allowance", "deadline_ns", "code")
+ALLOWANCES = ("calls", "tokens", "elapsed_ns", "concurrency")
+RESERVES = ("calls", "tokens")
 
-
-class PlanError(Refusal):
-    """A plan that cannot be: names the operation, what was found and what was expected."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("bad-plan", message)
-
-    def __reduce__(self) -> tuple[type[PlanError], tuple[str]]:
-        return type(self), (self.message,)
+Guards: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @attrs.frozen
-class Step:
-    """One operation to be, with the operations that must be accepted first."""
+class Terms:
+    """What holds for a whole task: the allowance as JSON (empty: unlimited), the time it may take, the code it needs."""
 
-    id: str
-    kind: Kind
-    needs: tuple[str, ...]
-    tool: str = ""  # calls
-    semantics: Semantics | None = None
-    params: Mapping[str, Any] = attrs.field(factory=dict)
-    carries: tuple[str, ...] = ()
-    script: tuple[str, ...] = ()
-    signal: str = ""  # waits
-    ns: int = 0  # sleeps
+    allowance: Mapping[str, Any] = attrs.field(factory=dict)
+    deadline_ns: int | None = None
+    code: str | None = None
 
 
-def parse(data: object, semantics: Mapping[str, Semantics] = SEMANTICS) -> tuple[Step, ...]:
+def parse(data: object, semantics: Tools = SEMANTICS) -> tuple[Step, ...]:
     """The steps of a plan, in written order. Raises `PlanError`."""
+    plan = _checked(data)
+    terms(plan)
+    reader = _Reader(semantics)
+    reader.read(plan["root"], (), (), 0)
+    _bind_approvals(reader.steps)
+    for step in reader.steps.values():
+        _check_references(reader.steps, step)
+    return tuple(reader.steps.values())
+
+
+def terms(data: object) -> Terms:
+    """What a plan says about its task as a whole. Raises `PlanError`."""
+    plan = {"op": "plan", "id": "", **_checked(data)}
+    if unknown := [name for name in plan if name not in (*TOP_LEVEL, "op", "id")]:
+        raise PlanError(f"a plan has no {', '.join(unknown)}; it has {', '.join(TOP_LEVEL)}")
+    allowance = field(plan, "allowance", dict, {})
+    _check_amounts(allowance, ALLOWANCES, "allowance")
+    _check_amounts(allowance.get("reserve") or {}, RESERVES, "allowance reserve")
+    deadline = None if plan.get("deadline_ns") is None else count(plan, "deadline_ns", 0)
+    return Terms(allowance, deadline, None if plan.get("code") is None else field(plan, "code", str))
+
+
+def _checked(data: object) -> Json:
     if not isinstance(data, dict) or data.get("version") != 1 or "root" not in data:
         raise PlanError(f"a plan is an object with version 1 and a root; got {data!r:.120}")
-    reader = _Reader(semantics)
-    reader.read(data["root"], (), 0)
-    for step in reader.steps.values():
-        if lost := [name for name in step.carries if not _precedes(reader.steps, name, step)]:
-            raise PlanError(f"call {step.id!r} carries {lost}, which the plan does not finish before it")
-    return tuple(reader.steps.values())
+    return data
+
+
+def _check_amounts(amounts: Json, known: tuple[str, ...], what: str) -> None:
+    for name, amount in amounts.items():
+        if name == "reserve" and what == "allowance" and isinstance(amount, dict):
+            continue
+        if name not in known or not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
+            raise PlanError(f"{what} {name!r} is {amount!r:.80}; expected a whole number of {', '.join(known)}")
 
 
 class _Reader:
     """Walks the tree once, collecting steps; `read` returns the steps whose end is the end of what was read."""
 
-    def __init__(self, semantics: Mapping[str, Semantics]) -> None:
+    def __init__(self, semantics: Tools) -> None:
         self.semantics = semantics
         self.steps: dict[str, Step] = {}
         self.ids: set[str] = set()
         self.edges = 0
+        self.groups: Mapping[str, Callable[[Json, tuple[str, ...], Guards, int], tuple[str, ...]]] = {
+            "seq": self._seq,
+            "par": self._par,
+            "race": self._race,
+            "branch": self._branch,
+            "loop": self._loop,
+        }
 
-    def read(self, data: object, before: tuple[str, ...], depth: int) -> tuple[str, ...]:
-        kind, id_ = self._head(data, depth)
-        assert isinstance(data, dict)
-        if kind == "seq":
-            for child in _children(data):
-                before = self.read(child, before, depth + 1)
+    def read(self, data: object, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        kind, one = self._head(data, depth)
+        if kind in self.groups:
+            return self.groups[kind](one, before, guards, depth + 1)
+        step = read_leaf(kind, one, self.semantics)
+        if kind == "compensate":
+            self._add(step, (), guards)
             return before
-        if kind == "par":
-            ends = [end for child in _children(data) for end in self.read(child, before, depth + 1)]
-            return tuple(dict.fromkeys(ends)) or before
-        self._count(len(before))
-        self.steps[id_] = _leaf(kind, id_, data, before, self.semantics)
-        return (id_,)
+        return self._add(step, before, guards)
 
-    def _head(self, data: object, depth: int) -> tuple[str, str]:
+    def _seq(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        for child in _children(data):
+            before = self.read(child, before, guards, depth)
+        return before
+
+    def _par(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        ends = [end for child in _children(data) for end in self.read(child, before, guards, depth)]
+        return tuple(dict.fromkeys(ends)) or before
+
+    def _race(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        ends = []
+        for number, child in enumerate(_children(data)):
+            ends.append(self.read(child, before, (*guards, (data["id"], str(number))), depth))
+            if set(ends[-1]) <= set(before):
+                raise wrong(data, f"child {number} has no operation in it, so it would win before anything began")
+        if not ends:
+            return before
+        return self._add(Step(data["id"], "race", ends=tuple(ends)), before, guards)
+
+    def _branch(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        children = _children(data)
+        if len(children) != 2:
+            raise wrong(data, f"{len(children)} children; expected two, A and B")
+        gate = self._add(Step(data["id"], "branch", subject=field(data, "on", str)), before, guards)
+        arms = zip("AB", children, strict=True)
+        ends = [end for arm, child in arms for end in self.read(child, gate, (*guards, (data["id"], arm)), depth)]
+        return tuple(dict.fromkeys(ends))
+
+    def _loop(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        body, on = _children(data), field(data, "on", str)
+        inside = set(_ids(body))
+        if on not in inside:
+            raise wrong(data, f"on is {on!r}; expected an operation of its body")
+        for turn in range(1, count(data, "times", 1) + 1):
+            if turn > 1:
+                gate = f"{data['id']}@{turn}"
+                self._admit(gate, depth)
+                before = self._add(Step(gate, "branch", subject=_copied(on, turn - 1, inside)), before, guards)
+                guards = (*guards, (gate, "B"))
+            for child in body:
+                before = self.read(_copy(child, turn, inside), before, guards, depth)
+        return before
+
+    def _add(self, step: Step, before: tuple[str, ...], guards: Guards) -> tuple[str, ...]:
+        self.edges += len(before) + len(guards)
+        if self.edges > EDGES_MAX:
+            raise PlanError(f"the plan has more than {EDGES_MAX} dependencies; put a step between its wide branches")
+        self.steps[step.id] = attrs.evolve(step, needs=before, guards=guards)
+        return (step.id,)
+
+    def _head(self, data: object, depth: int) -> tuple[str, Json]:
         if not isinstance(data, dict):
             raise PlanError(f"an operation is an object; got {data!r:.80}")
-        kind, id_ = data.get("op"), data.get("id")
-        if kind not in {"seq", "par", "call", "wait", "sleep"}:
-            raise PlanError(f"operation {id_!r}: op {kind!r}; expected seq, par, call, wait or sleep")
+        kind = data.get("op")
+        if kind not in GROUPS and kind not in READERS:
+            raise PlanError(f"operation {data.get('id')!r}: op {kind!r}; expected {', '.join((*GROUPS, *READERS))}")
+        self._admit(data.get("id"), depth)
+        return str(kind), data
+
+    def _admit(self, id_: object, depth: int) -> None:
         if not isinstance(id_, str) or not id_ or id_ in self.ids:
             raise PlanError(f"operation id {id_!r} is no string, empty or used twice; each needs an id of its own")
         if depth > DEPTH_MAX or len(self.ids) >= OPERATIONS_MAX:
             raise PlanError(f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long")
         self.ids.add(id_)
-        return kind, id_
-
-    def _count(self, edges: int) -> None:
-        self.edges += edges
-        if self.edges > EDGES_MAX:
-            raise PlanError(f"the plan has more than {EDGES_MAX} dependencies; put a step between its wide branches")
-
-
-def _leaf(kind: str, id_: str, data: Json, needs: tuple[str, ...], semantics: Mapping[str, Semantics]) -> Step:
-    if kind == "wait":
-        return Step(id_, "wait", needs, signal=_field(data, "signal", str))
-    if kind == "sleep":
-        ns = _field(data, "ns", int)
-        if ns < 0:
-            raise PlanError(f"sleep {id_!r}: {ns} ns; a sleep lasts zero or more nanoseconds")
-        return Step(id_, "sleep", needs, ns=ns)
-    tool = _field(data, "service", str)
-    if tool not in semantics:
-        raise PlanError(f"call {id_!r}: no service {tool!r}; there are {', '.join(semantics)}")
-    return Step(
-        id_,
-        "call",
-        needs,
-        tool=tool,
-        semantics=semantics[tool],
-        params=_field(data, "params", dict, {}),
-        carries=tuple(_field(data, "carries", list, [])),
-        script=tuple(_field(data, "script", list, [])),
-    )
-
-
-def _field(data: Json, name: str, wanted: type, default: object = None) -> Any:
-    value = data.get(name, default)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, wanted) or isinstance(value, bool):
-        raise PlanError(f"operation {data['id']!r}: {name} must be {wanted.__name__}; got {value!r:.80}")
-    return value
 
 
 def _children(data: Json) -> list[object]:
-    children: list[object] = _field(data, "children", list)
+    children: list[object] = field(data, "children", list)
     return children
 
 
+def _ids(children: Iterable[object]) -> Iterable[str]:
+    """The ids in a body, groups included; what is malformed is found when it is read."""
+    for child in children:
+        if isinstance(child, dict):
+            yield str(child.get("id"))
+            if isinstance(child.get("children"), list):
+                yield from _ids(child["children"])
+
+
+def _copied(name: str, turn: int, inside: set[str]) -> str:
+    """What an operation is called in a copy of the body; a name from outside of it stays what it is."""
+    return f"{name}@{turn}" if name in inside else name
+
+
+def _copy(data: object, turn: int, inside: set[str]) -> object:
+    """One copy of a piece of a loop's body: its ids, and its references to the body, are those of that copy."""
+    if not isinstance(data, dict):
+        return data
+    copy = dict(data)
+    for name in ("id", "on", "of"):
+        if isinstance(copy.get(name), str):
+            copy[name] = _copied(copy[name], turn, inside)
+    if isinstance(copy.get("carries"), list):
+        copy["carries"] = [_copied(one, turn, inside) if isinstance(one, str) else one for one in copy["carries"]]
+    if isinstance(copy.get("children"), list):
+        copy["children"] = [_copy(child, turn, inside) for child in copy["children"]]
+    return copy
+
+
+def _bind_approvals(steps: dict[str, Step]) -> None:
+    """Make every operation that needs an approval wait for it."""
+    for step in list(steps.values()):
+        if step.kind != "approve":
+            continue
+        gated = _target(steps, step, ("call", "model"))
+        if _precedes(steps, gated.id, step):
+            raise PlanError(f"approve {step.id!r}: of is {gated.id!r}, which stands before it; expected a later call")
+        if not _precedes(steps, step.id, gated):
+            steps[gated.id] = attrs.evolve(gated, needs=(*gated.needs, step.id))
+
+
+def _check_references(steps: Mapping[str, Step], step: Step) -> None:
+    if lost := [name for name in step.carries if not _precedes(steps, name, step)]:
+        raise PlanError(f"{step.kind} {step.id!r} carries {lost}, which the plan does not finish before it")
+    if step.kind == "branch" and not _precedes(steps, step.subject or "", step):
+        raise PlanError(f"branch {step.id!r}: on is {step.subject!r}; expected an operation that ends before it")
+    if step.kind == "compensate":
+        _target(steps, step, ("call",))
+    if step.kind == "check" and not _precedes(steps, _target(steps, step, ("artifact",)).id, step):
+        raise PlanError(f"check {step.id!r}: of is {step.subject!r}; expected an artifact that ends before it")
+
+
+def _target(steps: Mapping[str, Step], step: Step, kinds: tuple[str, ...]) -> Step:
+    """The operation that a step is about. Raises `PlanError` when there is none of these kinds."""
+    found = steps.get(step.subject or "")
+    if found is None or found.kind not in kinds:
+        what = "no operation" if found is None else f"a {found.kind}"
+        raise PlanError(f"{step.kind} {step.id!r}: of is {step.subject!r}, {what}; expected a {' or '.join(kinds)}")
+    return found
+
+
 def _precedes(steps: Mapping[str, Step], name: str, step: Step) -> bool:
-    """Whether `name` is among everything `step` waits for, directly or not."""
-    todo, seen = list(step.needs), set(step.needs)
+    """Whether `name` is among everything `step` waits for, directly or not; of a race, among what it may wait for."""
+    todo, seen = [step], set[str]()
     while todo:
-        if name in seen:
-            return True
-        fresh = [need for need in steps[todo.pop()].needs if need not in seen]
-        seen.update(fresh)
-        todo.extend(fresh)
-    return name in seen
+        one = todo.pop()
+        for need in (*one.needs, *(end for ends in one.ends for end in ends)):
+            if need == name:
+                return True
+            if need not in seen:
+                seen.add(need)
+                todo.append(steps[need])
+    return False

@@ -38,6 +38,26 @@ def par(*children: Json, id_: str = "par") -> Json:
     return {"op": "par", "id": id_, "children": list(children)}
 
 
+def race(id_: str, *children: Json) -> Json:
+    return {"op": "race", "id": id_, "children": list(children)}
+
+
+def branch(id_: str, on: str, even: Json, odd: Json) -> Json:
+    return {"op": "branch", "id": id_, "on": on, "children": [even, odd]}
+
+
+def loop(id_: str, on: str, times: int, *body: Json) -> Json:
+    return {"op": "loop", "id": id_, "on": on, "times": times, "children": list(body)}
+
+
+def approve(id_: str, of: str, **more: object) -> Json:
+    return {"op": "approve", "id": id_, "of": of, **more}
+
+
+def undo(id_: str, of: str, service: str = "ledger", **params: object) -> Json:
+    return {"op": "compensate", "id": id_, "of": of, "service": service, "params": params}
+
+
 def plan(*children: Json) -> Json:
     return {"version": 1, "root": seq(*children, id_="root")}
 

@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
-from reference_runtime.plan import DEPTH_MAX, EDGES_MAX, OPERATIONS_MAX, PlanError, parse
-from tests.runtime_rig import call, par, plan, seq, sleep, wait
+from reference_runtime.model import approval_digest, arm
+from reference_runtime.plan import DEPTH_MAX, EDGES_MAX, OPERATIONS_MAX, PlanError, Terms, parse, terms
+from tests.runtime_rig import approve, branch, call, loop, par, plan, race, seq, sleep, undo, wait
 
 
 def test_branches_begin_together_and_end_together():
@@ -28,13 +29,84 @@ def test_empty_branches_change_nothing():
     assert steps[1].needs == ("a",)
 
 
+def test_a_branch_is_decided_by_an_operation_of_its_own():
+    """Arms wait for the decision and are guarded by it; what stands behind waits for the ends of both."""
+    steps = {step.id: step for step in parse(plan(call("a"), branch("b", "a", call("x"), seq(id_="none")), call("z")))}
+    assert (steps["b"].kind, steps["b"].needs, steps["b"].subject) == ("branch", ("a",), "a")
+    assert (steps["x"].needs, steps["x"].guards) == (("b",), (("b", "A"),))
+    assert steps["z"].needs == ("x", "b")
+
+
+def test_a_race_ends_with_one_of_its_children():
+    """Children are guarded by their number; the race knows what ends each, and only it is waited for."""
+    steps = {s.id: s for s in parse(plan(race("r", seq(call("a"), call("b")), par(call("c"), call("d"))), call("z")))}
+    assert (steps["r"].ends, steps["r"].needs) == ((("b",), ("c", "d")), ())
+    assert (steps["b"].guards, steps["d"].guards) == ((("r", "0"),), (("r", "1"),))
+    assert steps["z"].needs == ("r",)
+
+
+def test_a_loop_is_written_out():
+    """Copies are named after their turn, refer to themselves, and each but the first hangs on a branch of its own."""
+    body = (call("x"), call("y", carries=("x", "a")))
+    steps = {step.id: step for step in parse(plan(call("a"), loop("l", "y", 3, *body), call("z", carries=("y@1",))))}
+    assert list(steps) == ["a", "x@1", "y@1", "l@2", "x@2", "y@2", "l@3", "x@3", "y@3", "z"]
+    assert (steps["l@2"].needs, steps["l@2"].subject) == (("y@1",), "y@1")
+    assert (steps["y@3"].carries, steps["y@3"].guards) == (("x@3", "a"), (("l@2", "B"), ("l@3", "B")))
+    assert steps["l@3"].guards == (("l@2", "B"),)
+    assert steps["z"].needs == ("y@3",)
+
+
+def test_loops_in_loops_name_the_outer_turn_first():
+    """The inner loop of a copy is a loop of that copy."""
+    steps = [step.id for step in parse(plan(loop("o", "x", 2, loop("i", "x", 2, call("x")))["children"][0]))]
+    assert steps == ["x@1", "i@2", "x@2"]
+    inner = loop("i", "x", 2, call("x"))
+    found = [step.id for step in parse(plan(loop("o", "y", 2, inner, call("y"))))]
+    assert found == ["x@1@1", "i@1@2", "x@1@2", "y@1", "o@2", "x@2@1", "i@2@2", "x@2@2", "y@2"]
+
+
+def test_an_operation_waits_for_its_approval():
+    """Wherever the approval stands, its operation depends on it, once."""
+    before = {step.id: step for step in parse(plan(approve("ok", "a"), call("a")))}
+    beside = {step.id: step for step in parse(plan(par(approve("ok", "a"), call("a"))))}
+    assert before["a"].needs == beside["a"].needs == ("ok",)
+
+
+def test_a_compensation_stands_outside_the_order():
+    """Nothing waits for it and it waits for nothing; it names what it undoes."""
+    steps = {step.id: step for step in parse(plan(call("a"), undo("u", "a"), call("b")))}
+    assert (steps["u"].needs, steps["u"].subject, steps["b"].needs) == ((), "a", ("a",))
+
+
+def test_terms_are_what_the_plan_says_of_the_whole():
+    """Absent ones are unlimited."""
+    assert terms(plan()) == Terms()
+    assert terms(
+        {**plan(), "allowance": {"calls": 3, "reserve": {"calls": 1}}, "deadline_ns": 5, "code": "1"}
+    ) == Terms({"calls": 3, "reserve": {"calls": 1}}, 5, "1")
+
+
+def test_the_parity_of_the_last_digit_decides():
+    """Odd is B; even, or nothing to decide by, is A."""
+    assert [arm(nonce) for nonce in ("x1", "xf", "x0", "xe", "", None, "z")] == ["B", "B", "A", "A", "A", "A", "A"]
+
+
+def test_an_approval_is_bound_to_operation_service_and_parameters():
+    """Another of the three is another digest, and the order of keys is no difference."""
+    first = approval_digest("a", "ledger", {"x": 1, "y": 2})
+    assert len(first) == 32
+    assert first == approval_digest("a", "ledger", {"y": 2, "x": 1})
+    others = [("b", "ledger", {"x": 1, "y": 2}), ("a", "mailer", {"x": 1, "y": 2}), ("a", "ledger", {"x": 1, "y": 3})]
+    assert first not in {approval_digest(*other) for other in others}
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
         ([], "version 1 and a root"),
         ({"version": 2, "root": seq()}, "version 1 and a root"),
         ({"version": 1, "root": "x"}, "an operation is an object"),
-        (plan({"op": "loop", "id": "l"}), "op 'loop'"),
+        (plan({"op": "fork", "id": "l"}), "op 'fork'"),
         (plan(call("a"), call("a")), "used twice"),
         (plan({"op": "wait", "id": 3, "signal": "s"}), "is no string"),
         (plan(call("a", "fax")), "no service 'fax'"),
@@ -44,6 +116,28 @@ def test_empty_branches_change_nothing():
         (plan({"op": "wait", "id": "w"}), "signal must be str"),
         (plan(par(call("a"), call("b", carries=("a",)))), "carries ['a']"),
         (plan({"op": "seq", "id": "s", "children": "x"}), "children must be list"),
+        (plan(race("r", call("a"), seq(id_="e"))), "race 'r': child 1 has no operation in it"),
+        (plan(call("a"), {"op": "branch", "id": "b", "on": "a", "children": [call("x")]}), "1 children; expected two"),
+        (plan(branch("b", "a", call("x"), call("y"))), "branch 'b': on is 'a'"),
+        (plan(loop("l", "z", 2, call("x"))), "loop 'l': on is 'z'"),
+        (plan(loop("l", "x", 0, call("x"))), "times is 0; expected 1 or more"),
+        (plan(undo("u", "a")), "compensate 'u': of is 'a', no operation; expected a call"),
+        (plan(wait("w", "s"), undo("u", "w")), "of is 'w', a wait"),
+        (plan(call("a"), approve("ok", "a")), "stands before it"),
+        (plan(approve("ok", "nothing")), "approve 'ok': of is 'nothing', no operation"),
+        (plan({"op": "model", "id": "m", "prompt": "p", "tokens": -1}), "model 'm': tokens is -1"),
+        (plan({"op": "artifact", "id": "f", "name": "n", "size": 1, "parts": 0}), "parts is 0"),
+        (plan(call("a"), {"op": "check", "id": "c", "of": "a"}), "of is 'a', a call; expected a artifact"),
+        (plan({"op": "nondet", "id": "n", "kind": "dice"}), "nondet 'n': kind is 'dice'"),
+        (plan({"op": "fail", "id": "f"}), "reason must be str"),
+        (plan({**call("a"), "tries": 0}), "tries is 0"),
+        (plan({**call("a"), "tolerate": 1}), "tolerate must be bool"),
+        (plan({**call("a"), "lookups": ["up"]}), "lookups has 'up'"),
+        (plan({**wait("w", "s"), "timeout_ns": -1}), "timeout_ns is -1"),
+        ({**plan(), "budget": 1}, "a plan has no budget"),
+        ({**plan(), "allowance": {"calls": -1}}, "allowance 'calls' is -1"),
+        ({**plan(), "allowance": {"reserve": {"elapsed_ns": 1}}}, "allowance reserve 'elapsed_ns'"),
+        ({**plan(), "deadline_ns": "soon"}, "deadline_ns must be int"),
     ],
 )
 def test_a_mistake_names_the_operation_and_what_was_expected(data, said):
