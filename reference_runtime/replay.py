@@ -1,0 +1,446 @@
+"""The replayer: drives an async function by hand against the recorded history of its commands and outcomes.
+
+A workflow may await three things only: an `Ask` (one operation), and `Join`s of several awaitables, all of which must end
+or the first of which wins. Each `Ask` becomes a *command*; the workflow moves when an *outcome* is delivered. Outcomes are
+delivered one at a time, in the order in which the store accepted them, and the function runs until nothing in it can move
+before the next one is looked at. So what it does is a function of its input and the sequence of outcomes: how many of
+them arrived together, in which process, and whether the function was begun anew in between, cannot matter.
+
+There is no event loop, no clock and no I/O here: coroutines are resumed with `send` and `throw`, in the order in which
+they became able to move. Whatever else a workflow awaits is refused by name, since nothing could record it.
+
+Identity: a command has a place (branch, and its number in it) and an id. Ids are explicit, or the branch with the
+operation's name and how many of that name came before it there. Draws of time, chance and identifiers are known by their
+id alone and take no number, so that one draw more shifts nothing. The check of commands against history is by place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import attrs
+
+from reference_runtime.model import Json, digest
+
+T = TypeVar("T")
+#: Commands of one history; who needs more cuts it with `continue_as_new`.
+COMMANDS_MAX = 10_000
+#: How often a coroutine that is let go may refuse to end.
+CLOSES_MAX = 10
+DRAW = "nondet"
+ABANDON = "abandon"
+
+
+@attrs.frozen
+class Command:
+    """One thing a workflow asked for: its place, its identity, and what it says (`spec`, an operation as in a plan)."""
+
+    branch: str
+    sequence: int
+    kind: str
+    id: str
+    digest: str
+    spec: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
+
+    def __str__(self) -> str:
+        return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}"
+
+
+@attrs.frozen
+class Outcome:
+    """How one operation ended, as the store accepted it. `answer` is what came back, `reason` why it failed."""
+
+    operation: str
+    state: Literal["succeeded", "failed"]
+    answer: Any = None
+    reason: str = ""
+
+
+@attrs.frozen
+class Divergence:
+    """A workflow that does not do what its history says it did: both commands of the place where they part."""
+
+    branch: str
+    sequence: int
+    expected: Command | None
+    got: Command | None
+
+    def __str__(self) -> str:
+        return (
+            f"diverged: at {self.branch or 'main'}:{self.sequence} history has "
+            f"{self.expected or 'no command'}, the code has {self.got or 'no command'}"
+        )
+
+
+@attrs.frozen
+class Misuse:
+    """A rule of workflows that was broken, with what to do about it."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return f"refused: {self.message}"
+
+
+@attrs.frozen
+class Returned:
+    """The workflow ended with a value (JSON)."""
+
+    value: Any
+
+
+@attrs.frozen
+class Raised:
+    """The workflow ended with an error."""
+
+    reason: str
+
+
+@attrs.frozen
+class Continued:
+    """The workflow begins anew, with `state` and an empty history."""
+
+    state: Any
+
+
+#: What an operation that is noted only comes to.
+NOTED = Outcome("", "succeeded")
+End: TypeAlias = Returned | Raised | Continued
+Trouble: TypeAlias = Divergence | Misuse
+
+
+class Stopped(BaseException):
+    """Thrown into a branch that is not needed any more: a race was won, or a branch beside it failed."""
+
+
+class ContinueAsNew(BaseException):
+    """Raised by a workflow that wants its history cut."""
+
+    def __init__(self, state: object) -> None:
+        super().__init__(state)
+        self.state = state
+
+
+class ForeignAwait(BaseException):
+    """Thrown into a workflow that awaits what nothing can record."""
+
+
+@attrs.define(eq=False)
+class Ask(Generic[T]):
+    """One operation to be asked for when awaited; `read` makes the workflow's value of its outcome, or raises."""
+
+    name: str
+    leaf: Json  # the operation as in a plan, without its id
+    read: Callable[[Outcome], T]
+    id: str | None = None
+    waits: bool = True  # False: noted, and the workflow goes on at once
+    asked: bool = False
+
+    def __await__(self) -> Generator[Ask[T], Outcome, T]:
+        outcome = yield self
+        return self.read(outcome)
+
+
+@attrs.define(eq=False)
+class Join:
+    """Several awaitables side by side, begun in their order. `all` gives a list of values, `first` index and value."""
+
+    mode: Literal["all", "first"]
+    parts: Sequence[Awaitable[Any]]
+
+    def __await__(self) -> Generator[Join, Any, Any]:
+        return (yield self)
+
+
+@attrs.define(eq=False)
+class _Branch:
+    """One coroutine: what it is called, what it waits for, and what it is about to be told."""
+
+    path: str
+    coroutine: Coroutine[Any, Any, Any]
+    group: _Group | None = None
+    index: int = 0
+    numbered: int = 0
+    named: dict[str, int] = attrs.field(factory=dict)
+    awaits: str | None = None
+    inner: _Group | None = None
+    next_value: Any = None
+    next_error: BaseException | None = None
+    is_over: bool = False
+
+    def count(self, name: str) -> int:
+        self.named[name] = self.named.get(name, 0) + 1
+        return self.named[name]
+
+
+@attrs.define(eq=False)
+class _Group:
+    """The branches of one `Join`, and what came of them so far."""
+
+    mode: str
+    owner: _Branch
+    branches: list[_Branch] = attrs.field(factory=list)
+    values: dict[int, Any] = attrs.field(factory=dict)
+    winner: int | None = None
+    error: BaseException | None = None
+    is_stopping: bool = False
+
+
+class Replay:
+    """One workflow function on its way through its history.
+
+    `fresh` are the commands that history does not know yet; `end` is set when the function is over, `trouble` when it
+    diverged or broke a rule, after which it does not move any more. `prefix` is put before every id.
+    """
+
+    def __init__(
+        self, start: Callable[[], Coroutine[Any, Any, Any]], recorded: Iterable[Command] = (), prefix: str = ""
+    ) -> None:
+        self.fresh: list[Command] = []
+        self.issued = 0
+        self.end: End | None = None
+        self.trouble: Trouble | None = None
+        self.prefix = prefix
+        self._expected = {_slot(command): command for command in recorded}
+        self._ids: set[str] = set()
+        self._waiting: dict[str, _Branch] = {}
+        self._early: dict[str, Outcome] = {}  # outcomes of operations this code has not asked for yet
+        self._ready: deque[_Branch] = deque()
+        self._root = _Branch("", start())
+        self._branches = [self._root]
+        self._ready.append(self._root)
+        self._run()
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Tell the workflow how an operation ended, and let it run until nothing in it can move."""
+        branch = self._waiting.pop(outcome.operation, None)
+        if branch is None:
+            if outcome.operation not in self._ids:
+                self._early[outcome.operation] = outcome
+            return
+        self._answer(branch, outcome)
+        self._run()
+
+    def missing(self) -> Command | None:
+        """The first recorded command that this code, with everything delivered, has not issued; None when all were.
+
+        While a fresh draw is unanswered the code is merely behind, and the question waits.
+        """
+        if any(command.kind == DRAW for command in self.fresh) and self.end is None:
+            return None
+        return next((one for one in self._expected.values() if one.kind != DRAW), None)
+
+    def check(self) -> Trouble | None:
+        """What is wrong with this run of the code, once every recorded outcome was delivered."""
+        if self.trouble is None and (lost := self.missing()) is not None:
+            got = next((one for one in self.fresh if one.kind != DRAW), None)
+            self.trouble = Divergence(lost.branch, lost.sequence, lost, got)
+        return self.trouble
+
+    def recorded(self) -> None:
+        """The fresh commands are part of history from now on."""
+        self.fresh = []
+
+    def close(self) -> None:
+        """Let go of the function, wherever it is; it can issue nothing more."""
+        for branch in reversed(self._branches):
+            for _ in range(CLOSES_MAX):
+                with suppress(RuntimeError, Exception, Stopped, ContinueAsNew, ForeignAwait):
+                    branch.coroutine.close()
+                    break
+
+    # -- moving
+
+    def _run(self) -> None:
+        while self._ready and self.trouble is None:
+            self._step(self._ready.popleft())
+
+    def _answer(self, branch: _Branch, value: Any = None, error: BaseException | None = None) -> None:
+        branch.awaits = None
+        branch.next_value, branch.next_error = value, error
+        self._ready.append(branch)
+
+    def _step(self, branch: _Branch) -> None:
+        value, error = branch.next_value, branch.next_error
+        branch.next_value = branch.next_error = None
+        try:
+            asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
+        except StopIteration as stop:
+            self._over(branch, stop.value, None)
+        except (Exception, Stopped, ContinueAsNew, ForeignAwait) as raised:  # noqa: BLE001 - it is the workflow's end
+            self._over(branch, None, raised)
+        else:
+            self._take(branch, asked)
+
+    def _take(self, branch: _Branch, asked: object) -> None:
+        if isinstance(asked, Ask):
+            self._ask(branch, asked)
+        elif isinstance(asked, Join):
+            self._join(branch, asked)
+        else:
+            self._refuse_foreign(branch, asked)
+
+    def _refuse_foreign(self, branch: _Branch, asked: object) -> None:
+        message = f"a workflow may await operations of its context only; {_foreign(branch.coroutine, asked)}"
+        self.trouble = Misuse(message)
+        with suppress(StopIteration, Exception, ForeignAwait, Stopped, ContinueAsNew):
+            branch.coroutine.throw(ForeignAwait(message))  # so that what it entered is left in order
+
+    # -- commands
+
+    def _ask(self, branch: _Branch, ask: Ask[Any]) -> None:
+        id_ = self.prefix + (ask.id if ask.id is not None else _name(branch, ask.name))
+        if ask.asked or id_ in self._ids:
+            self.trouble = Misuse(f"operation {id_!r} is asked for twice; each needs an id of its own")
+            return
+        ask.asked = True
+        leaf = _named(ask.leaf, id_, self.prefix)
+        self._issue(branch, str(leaf["op"]), id_, leaf)
+        early = self._early.pop(id_, None) if ask.waits else NOTED
+        if early is not None:
+            self._answer(branch, early)
+        else:
+            branch.awaits = id_
+            self._waiting[id_] = branch
+
+    def _issue(self, branch: _Branch, kind: str, id_: str, spec: Json) -> None:
+        if kind != DRAW:
+            branch.numbered += 1
+        number = 0 if kind == DRAW else branch.numbered
+        command = Command(branch.path, number, kind, id_, digest(spec), spec)
+        self._ids.add(id_)
+        self.issued += 1
+        if self.issued > COMMANDS_MAX:
+            self.trouble = Misuse(f"more than {COMMANDS_MAX} commands; cut the history with continue_as_new")
+        expected = self._expected.pop(_slot(command), None)
+        if expected is None:
+            self.fresh.append(command)
+        elif expected != command:
+            self.trouble = Divergence(command.branch, command.sequence, expected, command)
+
+    # -- branches
+
+    def _join(self, owner: _Branch, join: Join) -> None:
+        number = owner.count(f"join {join.mode}")
+        base = f"{owner.path}.{join.mode}{number}" if owner.path else f"{join.mode}{number}"
+        group = owner.inner = _Group(join.mode, owner)
+        for index, part in enumerate(join.parts):
+            branch = _Branch(f"{base}.{index}", _coroutine(part), group, index)
+            group.branches.append(branch)
+            self._branches.append(branch)
+            self._ready.append(branch)
+        if not group.branches:
+            self._leave(group)
+
+    def _over(self, branch: _Branch, value: Any, error: BaseException | None) -> None:
+        branch.is_over = True
+        self._branches.remove(branch)
+        group = branch.group
+        if group is None:
+            self._finish(value, error)
+            return
+        if isinstance(error, Stopped):
+            pass  # as it was told to
+        elif error is not None:
+            group.error = group.error or error
+        elif not group.is_stopping:
+            group.values[branch.index] = value
+            group.winner = branch.index if group.mode == "first" else None
+        if (group.winner is not None or group.error is not None) and not group.is_stopping:
+            self._stop_group(group)
+        if all(one.is_over for one in group.branches):
+            self._leave(group)
+
+    def _leave(self, group: _Group) -> None:
+        """All branches are over: their owner goes on."""
+        owner = group.owner
+        owner.inner = None
+        if owner.next_error is not None:  # it is being stopped itself
+            self._ready.append(owner)
+        elif group.error is not None and group.winner is None:
+            self._answer(owner, error=group.error)
+        elif group.mode == "first":
+            self._answer(owner, None if group.winner is None else (group.winner, group.values[group.winner]))
+        else:
+            self._answer(owner, [group.values.get(index) for index in range(len(group.branches))])
+
+    def _stop_group(self, group: _Group) -> None:
+        abandoned: list[str] = []
+        self._stop_branches(group, abandoned)
+        if abandoned:
+            id_ = self.prefix + _name(group.owner, ABANDON)
+            self._issue(group.owner, ABANDON, id_, {"op": ABANDON, "id": id_, "operations": abandoned})
+
+    def _stop_branches(self, group: _Group, abandoned: list[str]) -> None:
+        group.is_stopping = True
+        for branch in [one for one in group.branches if not one.is_over]:
+            branch.next_error = Stopped()
+            if branch.awaits is not None:
+                abandoned.append(branch.awaits)
+                del self._waiting[branch.awaits]
+                branch.awaits = None
+                self._ready.append(branch)
+            elif branch.inner is not None and not branch.inner.is_stopping:
+                self._stop_branches(branch.inner, abandoned)
+
+    def _finish(self, value: Any, error: BaseException | None) -> None:
+        if isinstance(error, ContinueAsNew):
+            self.end = Continued(error.state)
+        elif error is not None:
+            self.end = Raised(_said(error))
+        else:
+            self.end = Returned(value)
+
+
+def _slot(command: Command) -> tuple[str, int | str]:
+    """Where a command is looked for in history: its place, or for a draw its id."""
+    return (command.branch, command.id if command.kind == DRAW else command.sequence)
+
+
+def _foreign(coroutine: Any, asked: object) -> str:
+    """What is awaited, and on which line: the first thing in the chain of awaits that is of another package."""
+    own, where, one = "", "", coroutine
+    while (frame := getattr(one, "cr_frame", None) or getattr(one, "gi_frame", None)) is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        own = own or module.partition(".")[0]
+        if module.partition(".")[0] != own:
+            return f"{where} awaits {module}.{one.__qualname__}"
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        one = getattr(one, "cr_await", None) or getattr(one, "gi_yieldfrom", None)
+    return f"{where} awaits {type(asked).__module__}.{type(asked).__qualname__}"
+
+
+def _named(leaf: Json, id_: str, prefix: str) -> Json:
+    """A leaf with its id; other operations it speaks of are those of the same history."""
+    named = {**leaf, "id": id_}
+    if prefix and "of" in leaf:
+        named["of"] = prefix + leaf["of"]
+    if prefix and leaf.get("carries"):
+        named["carries"] = [prefix + name for name in leaf["carries"]]
+    if prefix and "action" in leaf:
+        named["action"] = _named(leaf["action"], prefix + leaf["action"]["id"], prefix)
+    return named
+
+
+def _name(branch: _Branch, name: str) -> str:
+    number = branch.count(name)
+    return f"{branch.path}.{name}#{number}" if branch.path else f"{name}#{number}"
+
+
+def _said(error: BaseException) -> str:
+    """An error as a reason: one that carries its own `reason` speaks for itself."""
+    reason = getattr(error, "reason", None)
+    return str(reason) if isinstance(reason, str) else f"raised: {type(error).__name__}: {error}"
+
+
+def _coroutine(part: Awaitable[Any]) -> Coroutine[Any, Any, Any]:
+    if isinstance(part, Coroutine):
+        return part
+
+    async def wait() -> Any:
+        return await part
+
+    return wait()

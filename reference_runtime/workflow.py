@@ -1,0 +1,199 @@
+"""Workflows: work written as an async function, and the context through which it acts.
+
+    @workflow("greet", code="1")
+    async def greet(ctx, name):
+        answer = await ctx.call("mailer", {"to": name})
+        return answer["nonce"]
+
+A workflow awaits operations of its context and nothing else; everything between them may run any number of times, so it
+computes and decides, and reads no clock, no chance and no file. An operation's outcome is recorded once, and every later
+run of the function is given the recorded one. Operations are those of plans: the context writes the same leaves.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import attrs
+
+from reference_runtime.model import Json, Refusal
+from reference_runtime.replay import DRAW, Ask, ContinueAsNew, Join, Outcome, Stopped
+
+__all__ = ["Context", "Function", "OperationFailed", "Stopped", "Workflow", "load", "workflow"]
+
+
+class OperationFailed(Exception):  # noqa: N818 - it is how an operation ended, not a fault
+    """An operation that was refused for good, as the workflow sees it; let through, it fails the task for that reason."""
+
+    def __init__(self, operation: str, reason: str) -> None:
+        super().__init__(operation, reason)
+        self.operation = operation
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.reason}"
+
+
+@attrs.frozen
+class Context:
+    """What a workflow may do. `task` is its task's id, `segment` counts how often its history was cut (from 1)."""
+
+    task: str
+    segment: int = 1
+
+    # -- operations
+
+    def call(
+        self,
+        tool: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+        carries: Iterable[str] = (),
+        script: Iterable[str] = (),
+        **limits: Any,
+    ) -> Ask[Json]:
+        """Have a tool do something; its answer. `carries`: ids whose nonces go along. `limits` as in a plan: `tries`,
+        `elapsed_ns`, `secret`, `lookups`. Raises `OperationFailed`.
+        """
+        said = {"service": tool, "params": dict(params or {}), "carries": list(carries), "script": list(script)}
+        return _ask("call", tool, {**said, **_given(**limits)}, _answer, id)
+
+    def model(
+        self, prompt: str, tokens: int, *, id: str | None = None, carries: Iterable[str] = (), **limits: Any
+    ) -> Ask[Json]:
+        """Ask a model; its answer. At most `tokens` are spent, which are reserved before. Raises `OperationFailed`."""
+        said = {"prompt": prompt, "tokens": tokens, "script": [], "carries": list(carries), **_given(**limits)}
+        return _ask("model", "model", said, _answer, id)
+
+    def wait(self, signal: str, *, timeout_ns: int | None = None, id: str | None = None) -> Ask[Json | None]:
+        """Wait for a signal of this name, also one that came before; its payload, or None after `timeout_ns`."""
+        return _ask("wait", signal, {"signal": signal, **_given(timeout_ns=timeout_ns)}, _payload, id)
+
+    def sleep(self, ns: int, *, id: str | None = None) -> Ask[None]:
+        """Let at least `ns` nanoseconds pass, through restarts."""
+        return _ask("sleep", "sleep", {"ns": ns}, _nothing, id)
+
+    def approve(self, call: Ask[Any], *, validity_ns: int | None = None, id: str | None = None) -> Ask[str]:
+        """Have a human decide on `call`, which is awaited afterwards and needs an explicit id; the decision's nonce.
+
+        The decision is bound to what the call says. Raises `OperationFailed`: `denied` or `expired`.
+        """
+        if call.id is None:
+            raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")
+        said = {"of": call.id, **_given(validity_ns=validity_ns), "action": {**call.leaf, "id": call.id}}
+        return _ask("approve", "approve", said, _nonce, id)
+
+    def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[None]:
+        """Have a task of its own done, and wait for it unless `detached`. `terms` as in a plan. Raises `OperationFailed`."""
+        return _ask("child", "child", {"plan": dict(plan), **_given(**terms)}, _nothing, id)
+
+    def artifact(
+        self, name: str, size: int, *, parts: int = 1, carries: Iterable[str] = (), id: str | None = None
+    ) -> Ask[Json]:
+        """Store an artifact of `size` bytes under a name; its accepted entry."""
+        return _ask(
+            "artifact", name, {"name": name, "size": size, "parts": parts, "carries": list(carries)}, _answer, id
+        )
+
+    def check(self, of: str, *, id: str | None = None, **terms: Any) -> Ask[Json]:
+        """Have the artifact made by operation `of` checked. Raises `OperationFailed` when it does not pass."""
+        return _ask("check", "check", {"of": of, "script": [], **_given(**terms)}, _answer, id)
+
+    def compensate(self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None) -> Ask[None]:
+        """Note how to make up for call `of`, should the task fail or be cancelled; the workflow goes on at once."""
+        return _ask(
+            "compensate", "compensate", {"of": of, "service": tool, "params": dict(params)}, _nothing, id, waits=False
+        )
+
+    # -- what a run must not find out for itself
+
+    def now(self) -> Ask[int]:
+        """The wall clock's time in nanoseconds, read once."""
+        return _ask(DRAW, "time", {"kind": "time"}, lambda outcome: int(_nonce(outcome)), None)
+
+    def random(self) -> Ask[float]:
+        """A number from 0 up to 1, drawn once."""
+        return _ask(DRAW, "random", {"kind": "random"}, lambda outcome: float(_nonce(outcome)), None)
+
+    def uuid(self) -> Ask[str]:
+        """A fresh identifier, drawn once."""
+        return _ask(DRAW, "uuid", {"kind": "uuid"}, _nonce, None)
+
+    # -- control
+
+    def gather(self, *parts: Awaitable[Any]) -> Join:
+        """Several operations or coroutines side by side: all values, in order. When one raises, the rest is stopped."""
+        return Join("all", parts)
+
+    def race(self, *parts: Awaitable[Any]) -> Join:
+        """The first to end: its index and value. The others are stopped; what they had not begun is skipped."""
+        return Join("first", parts)
+
+    def continue_as_new(self, state: object) -> NoReturn:
+        """Begin anew with `state` (JSON) as input and an empty history; signals nobody has taken are kept."""
+        raise ContinueAsNew(state)
+
+    def operation(self, leaf: Mapping[str, Any], *, waits: bool = True) -> Ask[Outcome]:
+        """Any operation, as a plan writes it, with its id; how it ended."""
+        body = {name: value for name, value in leaf.items() if name != "id"}
+        return Ask(str(leaf["op"]), body, lambda outcome: outcome, str(leaf["id"]), waits)
+
+
+Function: TypeAlias = Callable[[Context, Any], Coroutine[Any, Any, Any]]
+
+
+@attrs.frozen
+class Workflow:
+    """An async function under its name, with the version of its code."""
+
+    name: str
+    code: str
+    function: Function
+
+
+def workflow(name: str, *, code: str = "1") -> Callable[[Function], Workflow]:
+    """Register an async function `(ctx, input) -> result` as a workflow. Change `code` whenever its commands change."""
+    return lambda function: Workflow(name, code, function)
+
+
+def load(module: str) -> tuple[Workflow, ...]:
+    """The workflows of an importable module, by name. Raises `Refusal` (`no-workflows`)."""
+    try:
+        names = vars(importlib.import_module(module))
+    except ImportError as error:
+        raise Refusal("no-workflows", f"{module}: {error}") from error
+    found = {one.name: one for one in names.values() if isinstance(one, Workflow)}
+    if not found:
+        raise Refusal("no-workflows", f"{module} has no function marked @workflow")
+    return tuple(found[name] for name in sorted(found))
+
+
+def _ask(
+    op: str, name: str, said: Json, read: Callable[[Outcome], Any], id_: str | None, *, waits: bool = True
+) -> Ask[Any]:
+    return Ask(name, {"op": op, **said}, read, id_, waits)
+
+
+def _given(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _answer(outcome: Outcome) -> Json:
+    if outcome.state == "failed":
+        raise OperationFailed(outcome.operation, outcome.reason)
+    return dict(outcome.answer or {})
+
+
+def _payload(outcome: Outcome) -> Json | None:
+    return _answer(outcome) or None
+
+
+def _nonce(outcome: Outcome) -> str:
+    return str(_answer(outcome).get("nonce", ""))
+
+
+def _nothing(outcome: Outcome) -> None:
+    _answer(outcome)
