@@ -14,7 +14,7 @@ import attrs
 
 from scenarios.generate import Choose, draw_interruptions, draw_plan
 from scenarios.interruption import Barrier, Interruption, Scenario, Site
-from scenarios.plan import Call, Par, Plan, Seq, Sleep, Wait
+from scenarios.plan import Call, Par, Plan, Requester, Seq, Sleep, Wait
 
 Tier = Literal["smoke", "core", "full"]
 TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
@@ -188,7 +188,7 @@ def _moments(plan: Plan) -> Iterator[Interruption]:
     yield Interruption("kill", Site("end"))
 
 
-def passed(call: Call) -> tuple[Barrier, ...]:
+def passed(call: Requester) -> tuple[Barrier, ...]:
     """The barriers its first request comes to: one that its script resets is never replied to."""
     match call.script[:1]:
         case ("reset-before",):

@@ -37,7 +37,7 @@ from scenarios.history import (
     Started,
 )
 from scenarios.observed import Ask, Request, Seen, Signal
-from scenarios.plan import SEMANTICS, Call, Semantics
+from scenarios.plan import SEMANTICS, Requester, Semantics
 
 #: A service that answered within this time answered before any sane client gave up on it (a scripted "slow" is longer).
 PROMPT_NS = 150_000_000
@@ -57,7 +57,7 @@ class Facts:
     before: Mapping[str, tuple[str, ...]]  # leaf → the leaves directly before it
     after: Mapping[str, tuple[str, ...]]
     ancestors: Mapping[str, frozenset[str]]  # leaf → everything it depends on
-    calls: Mapping[str, Call]
+    calls: Mapping[str, Requester]
     accepted_at: Mapping[str, int]  # op → first event from which it is known accepted
     started: Mapping[int, int]  # incarnation → index
     workers: tuple[int, ...]  # incarnations of the units that send requests; others (an engine, a store) only serve
@@ -79,7 +79,7 @@ class Facts:
     def lookups(self, op: str) -> tuple[Request, ...]:
         return tuple(request for request in self.requests if request.op == op and request.event.lookup)
 
-    def of(self, *semantics: Semantics) -> tuple[Call, ...]:
+    def of(self, *semantics: Semantics) -> tuple[Requester, ...]:
         """The plan's calls to services with one of these semantics, in written order."""
         return tuple(call for call in self.calls.values() if SEMANTICS[call.service] in semantics)
 
@@ -216,7 +216,7 @@ def _derive(history: History) -> Facts:
     )
 
 
-def _requests(history: History, calls: Mapping[str, Call]) -> tuple[Request, ...]:
+def _requests(history: History, calls: Mapping[str, Requester]) -> tuple[Request, ...]:
     """Requests of this run's planned calls. Others (wrong service, unknown operation) are the adapter's affair."""
     open_: dict[int, Request] = {}
     for index, event in enumerate(history.events):

@@ -5,8 +5,8 @@ in the simulated and in the process world and in a replay:
 
 - `barrier`: request number `nth` (from 1) of call `op` reaches `received`, `applied` or `replied`; without `op`, request
   number `nth` of any call, counted from when the interruption was armed;
-- `ack`: the kit has just been answered `verb` (`start`, `signal`);
-- `waiting`: a status shows the run waiting on `op`'s signal, or (for a sleep) `op`'s timer has been running a while;
+- `ack`: the kit has just been answered `verb` (`start`, `signal`, `decide`, `cancel`, `pause`, `unpause`);
+- `waiting`: a status shows the run waiting on `op`'s signal or decision, or (for a sleep) its timer has been running a while;
 - `end`: a status shows the run terminal;
 - `boundary` (simulated world only): storage boundary number `nth` of unit `unit` (write, sync, …; see simkit.disk);
 - `time`: `ns` after the start was asked.
@@ -14,14 +14,16 @@ in the simulated and in the process world and in a replay:
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import attrs
 
 from scenarios.plan import Plan
 
 Action = Literal[
-    "kill",  # SIGKILL to the unit at once; restarted by the kit
+    "kill",  # SIGKILL to the unit at once; restarted by the kit, after `ns`. At a barrier's request 0: at every one (poison)
     "power",  # as kill, and unsynced data of the unit's disk is lost (simulated world)
     "drop",  # the reply is never sent, the connection stays open
     "reset",  # the connection is reset instead of the reply
@@ -32,7 +34,46 @@ Action = Literal[
     "lose-ack",  # the kit throws the answer away and asks again
     "repeat",  # the kit asks the same thing again, same ids
     "early",  # op's signal is sent and answered while a call before its wait is held
+    "cancel",  # the kit asks for the run to be cancelled
+    "halt",  # the kit asks for the run to be paused, and to go on after `ns`
+    "steer",  # two directions, in order, for what `target` is to be asked
+    "deny",  # the decision is no
+    "forge",  # somebody without authority decides first
+    "revoke",  # approved, then the approver's authority is withdrawn; given back after `ns`
+    "late-decision",  # the decision comes only once its validity has passed
+    "cross",  # yes and no, under two ids, one after the other
+    "stale-decision",  # `target` is steered meanwhile, then decided by the old digest, then by the new
+    "unmatched",  # a signal that nothing waits for
+    "late-signal",  # a signal more, of a known name
+    "misuse",  # the same id is started again with another plan
+    "forget",  # kill the engine; when it comes up again its audit trail is gone
+    "deploy",  # kill the worker, and start it with the code of version `arg`
+    "second",  # another worker under the same name, beside the living one
+    "jump",  # the unit's wall clock jumps by `ns`, backwards when negative (simulated world)
+    "full",  # the unit's disk is full for `ns`
+    "eio",  # the write or sync at the boundary fails, once
+    "flip",  # kill the unit, flip one bit of its largest state file, start it
+    "wipe",  # kill the worker, empty its state folder
+    "crowd",  # `arg` other runs are started at once
+    "notice",  # a receiver's word that `target`'s effect happened: after `ns`, twice, and one that belongs nowhere
+    "expire",  # as drop, and the receiver forgets the key at once
 ]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+#: Actions that touch only what the kit asks; they give a harness no reason to repeat a call.
+ASKING_ACTIONS: frozenset[Action] = frozenset(
+    {
+        "repeat", "early", "lose-ack", "cancel", "halt", "steer", "deny", "forge", "revoke", "late-decision", "cross",
+        "stale-decision", "unmatched", "late-signal", "misuse", "notice",
+    }
+)  # fmt: skip
+#: The verb beyond those every target has without which an action cannot be carried out.
+VERBS_OF: Mapping[Action, tuple[str, ...]] = {
+    "cancel": ("cancel",),
+    "halt": ("pause", "unpause"),
+    **dict.fromkeys(("deny", "forge", "revoke", "late-decision", "cross"), ("decide",)),
+    "stale-decision": ("decide", "signal"),
+    **dict.fromkeys(("steer", "notice", "unmatched", "late-signal"), ("signal",)),
+}
 Where = Literal["barrier", "ack", "waiting", "end", "boundary", "time"]
 Barrier = Literal["received", "applied", "replied"]
 
@@ -70,18 +111,31 @@ class Interruption:
 
     action: Action
     site: Site
-    ns: int = 0  # how long, for delay and pause
+    ns: int = 0  # how long, for delay and pause; how long a killed unit stays down; by how much a clock jumps
     then: Interruption | None = None
     state: str | None = None  # for power: what the disk is left with, a `CrashState.code`; None: as the tape says
+    target: str | None = None  # the operation that is steered, or whose effect is noticed
+    arg: str | None = None  # the version deployed, the size of the crowd
 
     @property
     def label(self) -> str:
         label = f"{self.action}@{self.site.label}"
         if self.site.where != "boundary" and self.site.unit != "worker":
             label += f"({self.site.unit})"
+        if self.target is not None:
+            label += f">{self.target}"
+        if self.arg is not None:
+            label += f"={self.arg}"
+        if self._tells_ns:
+            label += f"~{self.ns}ns"
         if self.state is not None:
             label += f"[{self.state}]"
         return f"{label}+{self.then.label}" if self.then else label
+
+    @property
+    def _tells_ns(self) -> bool:
+        """Is `ns` part of the name? Where one place is struck for several lengths of time."""
+        return self.action in {"kill", "power", "jump"} and self.ns != 0
 
     def chain(self) -> tuple[Interruption, ...]:
         """This one and every `then`, in order."""
@@ -93,14 +147,29 @@ class Interruption:
             "site": attrs.asdict(self.site),
             "ns": self.ns,
             "then": self.then.to_json() if self.then else None,
-            **({} if self.state is None else {"state": self.state}),
+            **{name: value for name in _OPTIONAL if (value := getattr(self, name)) is not None},
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Interruption:
         then = data.get("then")
         follows = cls.from_json(then) if then else None
-        return cls(data["action"], Site(**data["site"]), data.get("ns", 0), follows, data.get("state"))
+        return cls(
+            data["action"],
+            Site(**data["site"]),
+            data.get("ns", 0),
+            follows,
+            **{name: data.get(name) for name in _OPTIONAL},
+        )
+
+
+_OPTIONAL = ("state", "target", "arg")  # written only where they are given
+_ACTION_OF = re.compile(r"(?:^|\+)([a-z-]+)@")
+
+
+def actions_of(label: str) -> tuple[str, ...]:
+    """The actions of a whole chain, read from its label."""
+    return tuple(_ACTION_OF.findall(label))
 
 
 @attrs.frozen

@@ -1,242 +1,239 @@
 """Plans: what a task is asked to do, as a frozen tree of operations and as JSON.
 
-A plan is the workload an adapter interprets on its harness. Leaves are `call`, `wait` and `sleep`; `seq` runs its children
-one after the other and `par` side by side. Every operation has an id, unique in its plan; step names derive from ids.
-`carries` on a call names the earlier leaves whose answers (nonces) the call must hand on, which makes lineage checkable.
+A plan is the workload an adapter interprets on its harness. Its operations are described in `scenarios.operation`: leaves are
+worked, groups put them in order. `carries` names the earlier leaves whose answers (nonces) an operation must hand on, which
+makes lineage checkable.
 
 JSON: `{"version": 1, "root": {"op": "seq", "id": "r", "children": [{"op": "call", "id": "a", "service": "ledger",
-"params": {}, "carries": [], "script": []}, {"op": "wait", "id": "w", "signal": "go"}, {"op": "sleep", "id": "s", "ns": 1}]}}`
+"params": {}, "carries": [], "script": []}, {"op": "wait", "id": "w", "signal": "go"}, {"op": "sleep", "id": "s", "ns": 1}]}}`,
+with `allowance`, `deadline_ns` and `code` beside the root where a plan has them.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from scenarios.operation import (
+    CHECK_ENTRIES,
+    LOOKUP_ENTRIES,
+    MODEL_ENTRIES,
+    SCRIPT_ENTRIES,
+    SEMANTICS,
+    Allowance,
+    Approve,
+    Artifact,
+    Branch,
+    Call,
+    Check,
+    Child,
+    Choice,
+    Compensate,
+    Fail,
+    Guard,
+    Leaf,
+    Loop,
+    Model,
+    Nondet,
+    Op,
+    Par,
+    Race,
+    Requester,
+    Reserve,
+    Semantics,
+    Seq,
+    Sleep,
+    Wait,
+    approval_digest,
+    arm,
+    content,
+)
+from scenarios.plan_checks import RESERVED_SIGNALS, check_allowance, check_references, check_tree
+from scenarios.plan_json import dump, dump_allowance, load, load_allowance
+from scenarios.unrolling import Layout, PlanError, lay_out, walk
 
 if TYPE_CHECKING:
     import networkx as nx
 
-Semantics = Literal["keyed", "lookup", "blind", "read"]
-
-#: What the receiver behind each hosted service promises; decides what a harness may do with an unknown outcome.
-SEMANTICS: Mapping[str, Semantics] = {
-    "ledger": "keyed",
-    "registry": "lookup",
-    "mailer": "blind",
-    "reader": "read",
-    "flaky": "keyed",
-}
-
-#: What `script` entries of a `flaky` call may say; the n-th request of the operation follows the n-th entry, later ones "ok".
-SCRIPT_ENTRIES = ("ok", "error-before", "error-after", "reset-before", "reset-after", "reject", "slow")
-
-
-class PlanError(ValueError):
-    """A plan that cannot be: says which operation, what was found and what was expected."""
-
-
-@attrs.frozen
-class Call:
-    """One effect or read at a hosted service."""
-
-    id: str
-    service: str
-    params: Mapping[str, Any] = attrs.field(factory=dict)
-    carries: tuple[str, ...] = ()
-    script: tuple[str, ...] = ()
-
-
-@attrs.frozen
-class Wait:
-    """Wait for one signal of this name; several waits of one name take one signal each."""
-
-    id: str
-    signal: str
-
-
-@attrs.frozen
-class Sleep:
-    """A durable timer of `ns` nanoseconds, counted from the moment its dependencies were accepted."""
-
-    id: str
-    ns: int
-
-
-@attrs.frozen
-class Seq:
-    """Children one after the other."""
-
-    id: str
-    children: tuple[Op, ...]
-
-
-@attrs.frozen
-class Par:
-    """Children side by side; done when all are."""
-
-    id: str
-    children: tuple[Op, ...]
-
-
-Leaf: TypeAlias = Call | Wait | Sleep
-Op: TypeAlias = Call | Wait | Sleep | Seq | Par
+__all__ = [
+    "CHECK_ENTRIES",
+    "LOOKUP_ENTRIES",
+    "MODEL_ENTRIES",
+    "RESERVED_SIGNALS",
+    "SCRIPT_ENTRIES",
+    "SEMANTICS",
+    "Allowance",
+    "Approve",
+    "Artifact",
+    "Branch",
+    "Call",
+    "Check",
+    "Child",
+    "Choice",
+    "Compensate",
+    "Fail",
+    "Guard",
+    "Leaf",
+    "Loop",
+    "Model",
+    "Nondet",
+    "Op",
+    "Par",
+    "Plan",
+    "PlanError",
+    "Race",
+    "Requester",
+    "Reserve",
+    "Semantics",
+    "Seq",
+    "Sleep",
+    "Wait",
+    "approval_digest",
+    "arm",
+    "content",
+]
 
 
 @attrs.frozen
 class Plan:
-    """A checked tree of operations. Raises `PlanError` when ids repeat or a reference leads nowhere."""
+    """A checked tree of operations. Raises `PlanError` when ids repeat or a reference leads nowhere.
+
+    `allowance`: the most the whole run may use. `deadline_ns`: how long after its admission nothing is dispatched any more.
+    `code`: the version of the code that the run was written for.
+    """
 
     root: Op
+    allowance: Allowance | None = None
+    deadline_ns: int | None = None
+    code: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        _check(self)
+        check_tree(self.root)
+        check_allowance("plan", self.allowance)
+        if self.deadline_ns is not None and self.deadline_ns < 1:
+            raise PlanError(f"plan: a deadline of {self.deadline_ns} ns; expected one or more")
+        check_references(self._layout.leaves, self.dependencies())
 
     def operations(self) -> Iterator[Op]:
-        """Every operation, parents before children, in written order."""
-        yield from _walk(self.root)
+        """Every operation as it is written, parents before children, in order; plans of children are their own."""
+        yield from walk(self.root)
+
+    def operations_of_children(self) -> Mapping[str, tuple[str, str]]:
+        """What children do, by its id here: `c/x` → (`c`, `x`), so that request `x` of run `<run>/c` is known again."""
+        return self._layout.inner
 
     def leaves(self) -> tuple[Leaf, ...]:
-        return tuple(self._leaves.values())
-
-    def calls(self) -> tuple[Call, ...]:
-        return tuple(op for op in self._leaves.values() if isinstance(op, Call))
-
-    def waits(self) -> tuple[Wait, ...]:
-        return tuple(op for op in self._leaves.values() if isinstance(op, Wait))
-
-    def sleeps(self) -> tuple[Sleep, ...]:
-        return tuple(op for op in self._leaves.values() if isinstance(op, Sleep))
+        """Every leaf once loops are unrolled and children taken in, with the `Choice` of each group that decides."""
+        return tuple(self._layout.leaves.values())
 
     def leaf(self, op_id: str) -> Leaf | None:
-        return self._leaves.get(op_id)
+        return self._layout.leaves.get(op_id)
 
-    @functools.cached_property
-    def _leaves(self) -> dict[str, Leaf]:
-        """Leaves by id, in written order; drivers and judges ask for them all the time."""
-        return {op.id: op for op in self.operations() if isinstance(op, Call | Wait | Sleep)}
+    def calls(self) -> tuple[Requester, ...]:
+        """The leaves known by one answer of a service: calls, requests to the model and compensations."""
+        return self._calls
+
+    def compensations(self) -> Mapping[str, Compensate]:
+        """The call → what undoes it, in written order."""
+        return {op.of: op for op in self.leaves() if isinstance(op, Compensate)}
+
+    def waits(self) -> tuple[Wait, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Wait))
+
+    def sleeps(self) -> tuple[Sleep, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Sleep))
+
+    def approvals(self) -> tuple[Approve, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Approve))
+
+    def artifacts(self) -> tuple[Artifact, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Artifact))
+
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Check))
+
+    def children(self) -> tuple[Child, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Child))
+
+    def guards(self, op_id: str) -> tuple[Guard, ...]:
+        """What must be decided for this leaf to have its turn, outermost first; empty when it always has."""
+        return self._layout.guards[op_id]
+
+    def is_owed(self, op_id: str) -> bool:
+        """Must a run that succeeds have carried out this leaf? Not what is guarded, tolerated, or undoes something."""
+        leaf = self._layout.leaves.get(op_id)
+        tolerated = isinstance(leaf, Call) and leaf.tolerate
+        return leaf is not None and not isinstance(leaf, Compensate) and not tolerated and not self.guards(op_id)
 
     def kinds(self) -> frozenset[str]:
-        """The kinds of operation used: `seq`, `par`, `call`, `wait`, `sleep`."""
-        return frozenset(type(op).__name__.lower() for op in self.operations())
+        """The kinds of operation used, in children too: `seq`, `par`, `call`, `wait`, …"""
+        found: set[str] = set()
+        todo = [self.root]
+        while todo:
+            for op in walk(todo.pop()):
+                found.add(type(op).__name__.lower())
+                todo += [op.root] if isinstance(op, Child) else []
+        return frozenset(found)
 
     def dependencies(self) -> nx.DiGraph[str]:
-        """The order the plan demands, as a graph over leaf ids: an edge `a → b` says b may begin only once a is accepted.
+        """The order the plan demands, as a graph over leaf ids: an edge `a → b` says b may begin only once a is accepted,
+        or skipped by a decision (see `guards`); of the edges to a race's own leaf, one is enough.
 
-        Only direct edges are present (the transitive closure is `networkx.descendants`).
+        Only direct edges are present (the transitive closure is `networkx.descendants`). Compensations have none.
         """
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(leaf.id for leaf in self.leaves())
-        _link(self.root, [], graph)
+        graph.add_nodes_from(self._layout.leaves)
+        graph.add_edges_from(self._layout.edges)
         return graph
 
+    def certain(self) -> Mapping[str, frozenset[str]]:
+        """Leaf → the leaves that must have been accepted before it, whatever was decided (transitively)."""
+        return self._certain
+
     def to_json(self) -> dict[str, Any]:
-        return {"version": 1, "root": _dump(self.root)}
+        data: dict[str, Any] = {"version": 1, "root": dump(self.root)}
+        if self.allowance is not None:
+            data["allowance"] = dump_allowance(self.allowance)
+        if self.deadline_ns is not None:
+            data["deadline_ns"] = self.deadline_ns
+        if self.code is not None:
+            data["code"] = self.code
+        return data
 
     @classmethod
     def from_json(cls, data: object) -> Plan:
         """Read a plan; raises `PlanError` naming the operation and the field."""
         if not isinstance(data, dict) or data.get("version") != 1 or "root" not in data:
             raise PlanError(f"a plan is an object with version 1 and a root; got {data!r:.120}")
-        return cls(_load(data["root"], "root"))
+        allowance, deadline_ns, code = (data.get(name) for name in ("allowance", "deadline_ns", "code"))
+        if deadline_ns is not None and (not isinstance(deadline_ns, int) or isinstance(deadline_ns, bool)):
+            raise PlanError(f"plan: deadline_ns must be int; got {deadline_ns!r:.80}")
+        if code is not None and not isinstance(code, str):
+            raise PlanError(f"plan: code must be str; got {code!r:.80}")
+        limit = None if allowance is None else load_allowance(allowance, "plan")
+        return cls(load(data["root"], "root"), limit, deadline_ns, code)
 
+    @functools.cached_property
+    def _layout(self) -> Layout:
+        """Drivers and judges ask for leaves all the time."""
+        return lay_out(self.root)
 
-def _walk(op: Op) -> Iterator[Op]:
-    yield op
-    if isinstance(op, Seq | Par):
-        for child in op.children:
-            yield from _walk(child)
+    @functools.cached_property
+    def _calls(self) -> tuple[Requester, ...]:
+        return tuple(op for op in self.leaves() if isinstance(op, Call | Model | Compensate))
 
+    @functools.cached_property
+    def _certain(self) -> Mapping[str, frozenset[str]]:
+        import networkx as nx
 
-def _link(op: Op, before: list[str], graph: nx.DiGraph[str]) -> list[str]:
-    """Add the edges inside `op`, which begins after `before`; return the leaves whose end is the end of `op`."""
-    if isinstance(op, Seq):
-        last = before
-        for child in op.children:
-            last = _link(child, last, graph)
-        return last
-    if isinstance(op, Par):
-        ends = [end for child in op.children for end in _link(child, before, graph)]
-        return list(dict.fromkeys(ends)) or before
-    graph.add_edges_from((earlier, op.id) for earlier in before)
-    return [op.id]
-
-
-def _check(plan: Plan) -> None:
-    import networkx as nx
-
-    seen: set[str] = set()
-    for op in plan.operations():
-        if not op.id or op.id in seen:
-            raise PlanError(f"operation id {op.id!r} is empty or used twice; every operation needs an id of its own")
-        seen.add(op.id)
-        if isinstance(op, Call) and op.service not in SEMANTICS:
-            raise PlanError(f"call {op.id!r}: no service {op.service!r}; there are {', '.join(SEMANTICS)}")
-        if isinstance(op, Call) and (bad := [entry for entry in op.script if entry not in SCRIPT_ENTRIES]):
-            raise PlanError(f"call {op.id!r}: script entries {bad} are none of {', '.join(SCRIPT_ENTRIES)}")
-        if isinstance(op, Sleep) and op.ns < 0:
-            raise PlanError(f"sleep {op.id!r}: {op.ns} ns; a sleep lasts zero or more nanoseconds")
-    graph = plan.dependencies()
-    for call in plan.calls():
-        earlier = nx.ancestors(graph, call.id)
-        if lost := [name for name in call.carries if name not in earlier]:
-            raise PlanError(f"call {call.id!r} carries {lost}, which the plan does not finish before it")
-
-
-def _dump(op: Op) -> dict[str, Any]:
-    match op:
-        case Seq(id=id_, children=children):
-            return {"op": "seq", "id": id_, "children": [_dump(child) for child in children]}
-        case Par(id=id_, children=children):
-            return {"op": "par", "id": id_, "children": [_dump(child) for child in children]}
-        case Call():
-            return {
-                "op": "call",
-                "id": op.id,
-                "service": op.service,
-                "params": dict(op.params),
-                "carries": list(op.carries),
-                "script": list(op.script),
-            }
-        case Wait():
-            return {"op": "wait", "id": op.id, "signal": op.signal}
-        case Sleep():
-            return {"op": "sleep", "id": op.id, "ns": op.ns}
-
-
-_FIELDS: Mapping[str, Mapping[str, type]] = {
-    "seq": {"children": list},
-    "par": {"children": list},
-    "call": {"service": str},
-    "wait": {"signal": str},
-    "sleep": {"ns": int},
-}
-
-
-def _load(data: object, where: str) -> Op:
-    if not isinstance(data, dict):
-        raise PlanError(f"{where}: an operation is an object; got {data!r:.80}")
-    kind, id_ = data.get("op"), data.get("id")
-    if not isinstance(kind, str) or kind not in _FIELDS or not isinstance(id_, str):
-        raise PlanError(f"{where}: op {kind!r} with id {id_!r}; expected one of {', '.join(_FIELDS)} and a string id")
-    for field, wanted in _FIELDS[kind].items():
-        if not isinstance(data.get(field), wanted):
-            raise PlanError(f"{where} ({id_}): {field} must be {wanted.__name__}; got {data.get(field)!r:.80}")
-    if kind in {"seq", "par"}:
-        children = tuple(_load(child, f"{where}/{id_}[{n}]") for n, child in enumerate(data["children"]))
-        return Seq(id_, children) if kind == "seq" else Par(id_, children)
-    if kind == "wait":
-        return Wait(id_, data["signal"])
-    if kind == "sleep":
-        return Sleep(id_, data["ns"])
-    return Call(
-        id_,
-        data["service"],
-        data.get("params") or {},
-        tuple(data.get("carries") or ()),
-        tuple(data.get("script") or ()),
-    )
+        graph = self.dependencies()
+        guards = {op_id: frozenset(found) for op_id, found in self._layout.guards.items()}
+        return {
+            op_id: frozenset(one for one in nx.ancestors(graph, op_id) if guards[one] <= guards[op_id])
+            for op_id in guards
+        }

@@ -10,7 +10,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
-from scenarios.plan import SEMANTICS, Call, Sleep, Wait
+from scenarios.plan import SEMANTICS, Requester, Sleep, Wait
 from scenarios.verdict import Finding, Violation
 
 _OPEN = frozenset({"unknown", "unresolved"})
@@ -151,7 +151,7 @@ def _missing(facts: Facts, request: Request) -> Iterator[str]:
     for leaf in facts.history.plan.leaves():
         if leaf.id not in facts.ancestors[request.op]:
             continue
-        if isinstance(leaf, Call) and not facts.answered_before(leaf.id, request.at):
+        if leaf.id in facts.calls and not facts.answered_before(leaf.id, request.at):
             yield leaf.id
         if isinstance(leaf, Wait) and not _signalled(facts, leaf.signal, request.at):
             yield leaf.id
@@ -202,14 +202,14 @@ def is_settled(done: Seen, op: str) -> bool:
     return shown is None or shown.state in {"succeeded", "reconciled"}
 
 
-def _equals(facts: Facts) -> list[list[Call]]:
-    groups: dict[tuple[str, str], list[Call]] = {}
+def _equals(facts: Facts) -> list[list[Requester]]:
+    groups: dict[tuple[str, str], list[Requester]] = {}
     for call in facts.calls.values():
         groups.setdefault((call.service, json.dumps(dict(call.params), sort_keys=True, default=str)), []).append(call)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _merged(facts: Facts, group: list[Call], done: Seen) -> Iterator[Violation]:
+def _merged(facts: Facts, group: list[Requester], done: Seen) -> Iterator[Violation]:
     owners: dict[str, Request] = {}
     for call in group:
         dispatches = [request for request in facts.dispatches(call.id) if request.at < done.answered]

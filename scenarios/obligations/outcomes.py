@@ -9,7 +9,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
-from scenarios.plan import Call
+from scenarios.plan import Requester
 from scenarios.verdict import Finding, Violation
 
 #: After this many deaths a harness may well give a run up as one that kills its workers.
@@ -107,7 +107,7 @@ def blind_unknown_is_not_repeated(history: History) -> Finding:
     return Finding(exercised, tuple(found))
 
 
-def _hidden(facts: Facts, call: Call) -> Violation | None:
+def _hidden(facts: Facts, call: Requester) -> Violation | None:
     """The run ended, nobody was ever told what became of the call, and the status does not say so."""
     last = facts.last_seen()
     dispatches = facts.dispatches(call.id)
@@ -163,7 +163,7 @@ def _other_obstacle(facts: Facts) -> bool:
     return any(request.refused or (request.unanswered and request.op not in reads) for request in facts.requests)
 
 
-def _left(facts: Facts, call: Call, request: Request) -> Violation:
+def _left(facts: Facts, call: Requester, request: Request) -> Violation:
     tries = len(facts.dispatches(call.id))
     sentence = (
         f"The outcome of the read {call.id!r} was unknown, faults had stopped, and it was never read again "

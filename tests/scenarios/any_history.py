@@ -5,7 +5,20 @@ from __future__ import annotations
 import attrs
 from hypothesis import strategies as st
 
-from scenarios.history import KINDS, Declared, Event, History, OperationStatus, Status
+from scenarios.history import (
+    KINDS,
+    Answered,
+    ApprovalStatus,
+    ChildStatus,
+    Declared,
+    Event,
+    Fetched,
+    History,
+    OperationStatus,
+    Replied,
+    Status,
+    Usage,
+)
 from scenarios.plan import Call
 from tests.scenarios.build import RUN, par, plan, seq
 
@@ -23,6 +36,58 @@ PLANS = (
 OPS = st.sampled_from(("a", "b", "c", "m", "s", "w", "nobody"))
 NONCES = st.sampled_from(("n1", "n2", "n3"))
 FEW = st.integers(1, 4)
+#: What a payload or a body may be, of the right shape or of any other.
+PAYLOADS = st.sampled_from(
+    (
+        "",
+        "{",
+        "[]",
+        '{"nonce":"n1"}',
+        '{"nonce":"n2","operation":"a"}',
+        '{"nonce":3,"operation":[],"params":{"amount":1}}',
+    )
+)
+_ROWS: st.SearchStrategy[object] = st.lists(
+    st.dictionaries(
+        st.sampled_from(
+            (
+                "cursor",
+                "kind",
+                "operation",
+                "version",
+                "sequence",
+                "from",
+                "to",
+                "name",
+                "digest",
+                "size",
+                "state",
+                "generation",
+            )
+        ),
+        st.sampled_from((1, 2, "a", "succeeded", None, [], {})),
+    )
+    | st.just("odd"),
+    max_size=2,
+)
+BODIES = st.dictionaries(
+    st.sampled_from(
+        (
+            "disposition",
+            "consumer",
+            "events",
+            "next",
+            "control",
+            "artifacts",
+            "transitions",
+            "invocations",
+            "rejected",
+            "audit",
+        )
+    ),
+    st.sampled_from(("released", "late", "approved", 1, None)) | _ROWS,
+    max_size=4,
+)
 _FIELDS: dict[str, st.SearchStrategy[object]] = {
     "at_ns": st.integers(0, 20_000_000),
     "call": FEW,
@@ -51,11 +116,33 @@ _FIELDS: dict[str, st.SearchStrategy[object]] = {
         ("kill@a#1.applied", "delay@b#1.received", "repeat@ack:start", "odd", "early@ack:start+kill@t+5ns")
     ),
     "reason": st.sampled_from(("settled", "slow", "bound")),
+    "token": st.none() | FEW,
+    "remaining_ns": st.none() | st.integers(-5, 5),
+    "subject": st.sampled_from((None, "report@1#d1")),
+    "secret": st.booleans(),
+    "part": st.none() | FEW,
+    "usage": st.none() | FEW,
+    "external": st.sampled_from((None, "x1")),
+    "code": st.sampled_from(("", "1", "2")),
+    "operation": st.none() | OPS,
+    "decision": st.sampled_from((None, "approve", "deny")),
+    "digest": st.sampled_from(("d1", "d2")),
+    "actor": st.sampled_from(("alice", "mallory")),
+    "payload": st.none() | PAYLOADS,
+    "body": st.none() | BODIES,
+    "granted": st.booleans(),
+    "places": st.just(("store", "logs")),
+    "found": st.just(("store:token",)),
+    "version": FEW,
+    "size": FEW,
+    "location": st.sampled_from(("l1", "l2")),
+    "state": st.sampled_from(("staged", "committed", "removed")),
+    "ns": st.integers(0, 9),
 }
 _OPERATION = st.builds(
     OperationStatus,
     OPS,
-    st.sampled_from(("planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved")),
+    st.sampled_from(("planned", "dispatched", "succeeded", "failed", "unknown", "reconciled", "unresolved", "skipped")),
     st.none() | NONCES,
 )
 _STATUS = st.builds(
@@ -68,6 +155,18 @@ _STATUS = st.builds(
     st.sampled_from((None, "e1", "e2")),
     st.none(),
     st.lists(_OPERATION, max_size=3).map(tuple),
+    st.sampled_from((None, "check-failed: no", "cancelled")),
+    st.sampled_from((None, "running", "ended")),
+    st.none() | OPS,
+    st.none() | st.dictionaries(st.sampled_from(("calls", "tokens")), st.builds(Usage, st.none() | FEW, FEW, FEW, FEW)),
+    st.lists(st.builds(ChildStatus, st.just("r1/k"), st.just("running"), st.booleans()), max_size=1).map(tuple),
+    st.sampled_from((None, "accepted", "quiescent")),
+    st.sampled_from((None, True, False)),
+    st.lists(st.builds(ApprovalStatus, OPS, OPS, st.none(), st.sampled_from(("pending", "approved"))), max_size=1).map(
+        tuple
+    ),
+    st.none() | st.dictionaries(st.sampled_from(("1", "2")), st.sampled_from(("released", "late"))),
+    st.sampled_from((None, True, False)),
 )
 
 
@@ -75,8 +174,12 @@ def _event(kind: type) -> st.SearchStrategy[Event]:
     fields = {field.name: _FIELDS[field.name] for field in attrs.fields(kind)}
     if "verb" not in fields and "nonce" in fields and "delivery" not in fields:
         fields["nonce"] = NONCES  # of an Applied
-    if "outcome" in fields:
+    if kind is Answered:
         fields["status"] = st.none() | _STATUS
+    if kind is Replied:
+        fields["outcome"] = st.sampled_from((None, "passed", "failed"))
+    if kind is Fetched:
+        fields |= {"found": st.booleans(), "name": st.just("report")}
     return st.builds(kind, **fields)
 
 
