@@ -43,14 +43,24 @@ class Budget(Audit):
     """Accounts, reservations and deadlines."""
 
     def open_account(self, task: str, allowance: Mapping[str, Any], submitted_ns: int, deadline_ns: int | None) -> None:
-        """Write down what a task may spend, once, when it is admitted; `deadline_ns` counts from its admission."""
+        """Write down what a task may spend, when it is admitted; `deadline_ns` counts from then.
+
+        What stands there already (a child's share of its parent's) is never raised.
+        """
         reserve = allowance.get("reserve") or {}
         for kind in KINDS:
             if kind in allowance:
                 row = (task, kind, allowance[kind], reserve.get(kind, 0))
-                self.db.execute("INSERT INTO allowance VALUES (?, ?, ?, ?, 0, 0, 0)", row)
+                self.db.execute(
+                    "INSERT INTO allowance VALUES (?, ?, ?, ?, 0, 0, 0) ON CONFLICT DO UPDATE SET"
+                    " allowance = min(allowance, excluded.allowance), reserve = excluded.reserve",
+                    row,
+                )
         if deadline_ns is not None:
-            self.db.execute("INSERT INTO deadline VALUES (?, ?)", (task, submitted_ns + deadline_ns))
+            self.db.execute(
+                "INSERT INTO deadline VALUES (?, ?) ON CONFLICT DO UPDATE SET at_ns = min(at_ns, excluded.at_ns)",
+                (task, submitted_ns + deadline_ns),
+            )
 
     def accounts(self, task: str) -> dict[BudgetKind, Account]:
         """What a task draws on: of each kind its own account, or the nearest one of those that own it."""

@@ -1,0 +1,127 @@
+"""Children: tasks that a task starts, owns, waits for and stops.
+
+A child `<task>/<operation>` is admitted in the transaction that opens its leaf; the leaf is dispatched for as long as the
+child lives, and takes its end once, in the transaction that ends it. A parent that fails or is stopped stops its children
+and is over only after them. A *detached* child has nobody above it: its owner is "detached", its leaf is accepted as soon
+as it is admitted, and it goes on by itself under its own id. Whatever it may spend came out of its parent's allowance.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import abstractmethod
+from typing import Any
+
+from reference_runtime.checks import Checks
+from reference_runtime.model import Json, Outcome, Report
+from reference_runtime.rows import Operation
+
+DETACHED = "detached"
+
+
+class Children(Checks):
+    """Admission, ends and stopping of child tasks."""
+
+    @abstractmethod
+    def _admit(self, task: str, plan: Json) -> None:
+        """Make a task of a plan that was checked before."""
+
+    @abstractmethod
+    def _stop(self, attempt: str, reason: str) -> None:
+        """Let nothing new begin in an attempt, as a cancel does."""
+
+    # -- beginning
+
+    def open_child(self, op: Operation) -> None:
+        """Admit the child of a leaf whose dependencies are met; its leaf fails where the child's share does not fit."""
+        spec, now_ns = json.loads(op.spec), time.time_ns()
+        child, is_detached = self.child_id(op), bool(spec["detached"])
+        reason = self.set_aside(op, child, spec.get("share") or {}, now_ns, is_given=is_detached)
+        if reason is not None:
+            self._move(op, "decline", op.generation, op.version, None, reason)
+            self._withdraw(op.attempt)
+            return
+        self.db.execute(
+            "INSERT INTO child VALUES (?, ?, ?, ?, ?, ?)",
+            (child, op.task, op.attempt, op.id, self.owner_of(op, is_detached=is_detached), is_detached),
+        )
+        self._move(op, "dispatch", op.generation, op.version, None, f"child {child}")
+        if is_detached:
+            self._move(op, "accept", op.generation, op.version + 1, None, "admitted, and on its own from here")
+            self._advance(op.attempt, op.id)
+        self._admit(child, spec["plan"])
+
+    def child_id(self, op: Operation) -> str:
+        """The task id of a leaf's child."""
+        return f"{op.task}/{op.id}"
+
+    def owner_of(self, op: Operation, *, is_detached: bool) -> str:
+        """Who answers for a child: the task it belongs to, or nobody but itself."""
+        return DETACHED if is_detached else op.task
+
+    # -- ending
+
+    def child_ended(self, attempt: str, outcome: Outcome) -> None:
+        """Give an ended child's share back and hand its end to its leaf, once; nothing for a task that is nobody's."""
+        row = self._row(
+            "SELECT c.task, c.attempt, c.operation FROM child c JOIN attempt a ON a.task = c.task WHERE a.id = ?",
+            attempt,
+        )
+        if row is None or not self.take_end(row[0]):
+            return
+        op = self._operation(row[1], row[2])
+        self.return_share(op.attempt, op.id, row[0], time.time_ns())
+        reason = self._value("SELECT reason FROM attempt WHERE id = ?", attempt)
+        self._hand_over(op, self.end_report(outcome), f"child {row[0]} {outcome}" + (f": {reason}" if reason else ""))
+
+    def take_end(self, child: str) -> bool:
+        """Whether this is the first time that a child's end is taken; its parent takes it once."""
+        self.db.execute("UPDATE child SET is_accepted = 1 WHERE task = ? AND is_accepted = 0", (child,))
+        return self.db.changes() == 1
+
+    def end_report(self, outcome: Outcome) -> Report:
+        """How a child's end counts for its leaf: an unresolved child leaves its leaf unresolved, not failed."""
+        return {"succeeded": "succeeded", "unresolved": "unknown"}.get(outcome, "failed")  # type: ignore[return-value]
+
+    def _hand_over(self, op: Operation, report: Report, reason: str) -> None:
+        if report == "succeeded":
+            if self._move(op, "accept", op.generation, op.version, None, reason):
+                self._advance(op.attempt, op.id)
+        elif report == "failed":
+            if self._move(op, "refuse", op.generation, op.version, None, reason):
+                self._withdraw(op.attempt)
+        elif self._move(op, "lose", op.generation, op.version, None, reason):
+            self._move(op, "give_up", op.generation, op.version + 1, None, reason)
+        self._conclude(op.attempt)
+
+    # -- stopping
+
+    def stop_children(self, attempt: str, reason: str) -> int:
+        """Stop the living children an attempt owns, each with its own; how many there were."""
+        living = self.living(attempt)
+        for child in living:
+            self._stop(child, reason)
+        return len(living)
+
+    def living(self, attempt: str) -> list[str]:
+        """The attempts of an attempt's own children that have not ended; a parent is over only when there are none."""
+        rows = self._rows(
+            "SELECT a.id FROM child c JOIN task t ON t.id = c.task JOIN attempt a ON a.id = t.attempt"
+            " WHERE c.parent = (SELECT task FROM attempt WHERE id = ?1) AND c.attempt = ?1 AND c.owner != ?2"
+            " AND a.outcome IS NULL ORDER BY c.task",
+            attempt,
+            DETACHED,
+        )
+        return [str(row[0]) for row in rows]
+
+    # -- showing
+
+    def children(self, task: str) -> list[Json]:
+        """A task's children: `run`, `state` (the attempt's outcome or condition) and `detached`."""
+        rows: list[tuple[Any, ...]] = self._rows(
+            "SELECT c.task, ifnull(a.outcome, a.condition), c.owner FROM child c JOIN task t ON t.id = c.task"
+            " JOIN attempt a ON a.id = t.attempt WHERE c.parent = ? ORDER BY c.task",
+            task,
+        )
+        return [{"run": run, "state": state, "detached": owner == DETACHED} for run, state, owner in rows]
