@@ -46,7 +46,8 @@ class Services:
         self._references: dict[tuple[str, str], str] = {}
         self._store = Store()
         self._desk = Desk()
-        self._operations = Operations(now_ns, nonce)
+        #: Everything long-running, for the kit to look into.
+        self.operations = Operations(now_ns, nonce)
         self._effects = 0
 
     @property
@@ -122,7 +123,7 @@ class Services:
             case "store":
                 return self._store.settle(request, lambda: self._make(ticket))
             case "operation":
-                return self._operations.settle(request, lambda: self._make(ticket))
+                return self.operations.settle(request, lambda: self._make(ticket))
             case "model":
                 return model.complete(request, entry, self._make(ticket))
             case "checker":
@@ -137,7 +138,7 @@ class Services:
             case "store":
                 return self._store.look_up(request)
             case "operation":
-                return self._operations.look_up(request)
+                return self.operations.look_up(request)
             case "desk":
                 return self._desk.look_up(request)
         # The first effect under a reference is the answer for ever: a later duplicate must not change what was found.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -11,119 +10,24 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
 from scenarios import plan
 from simkit.services import (
     CONTRACTS,
-    LOOKUP_ENTRIES,
     KEY_LIFETIME_NS,
+    LOOKUP_ENTRIES,
     SCRIPT_ENTRIES,
-    BadRequestError,
     Barrier,
-    Delivery,
     Fault,
-    Gate,
-    Outside,
     Reply,
     Request,
     Services,
-    load_json,
-    open_gate,
-    parse_request,
 )
-
-
-@attrs.define
-class Facts:
-    """A recorder that keeps every fact as a short row."""
-
-    rows: list[tuple[Any, ...]] = attrs.field(factory=list)
-
-    def received(self, call: int, request: Request, incarnation: int, digest: str) -> None:
-        self.rows.append(("received", call, request.op, incarnation))
-
-    def applied(self, call: int, effect: int, nonce: str) -> None:
-        self.rows.append(("applied", call, effect, nonce))
-
-    def replied(self, call: int, reply: Reply, delivery: Delivery) -> None:
-        self.rows.append(("replied", call, reply.status, reply.kind, reply.nonce, delivery))
-
-    def stored(self, location: str, state: str) -> None:
-        self.rows.append(("stored", location, state))
-
-    def authority(self, actor: str, *, granted: bool) -> None:
-        self.rows.append(("authority", actor, granted))
-
-    def of(self, call: int) -> list[str]:
-        return [row[0] for row in self.rows if row[1] == call]
-
-
-@attrs.define
-class Caller:
-    """A channel that keeps what came back."""
-
-    got: list[Reply | str] = attrs.field(factory=list)
-
-    async def send(self, reply: Reply) -> None:
-        self.got.append(reply)
-
-    async def cut(self, reply: Reply) -> None:
-        self.got.append("cut")
-
-    async def reset(self) -> None:
-        self.got.append("reset")
-
-    async def drop(self) -> None:
-        self.got.append("dropped")
-
-
-@attrs.define
-class World:
-    """An outside with counted nonces and a settable clock."""
-
-    facts: Facts = attrs.field(factory=Facts)
-    now_ns: int = 0
-    outside: Outside = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.outside = Outside(counted(), self.facts, lambda: self.now_ns)
-
-    async def ask(self, request: Request, gate: Gate = open_gate) -> Reply | str | None:
-        caller = Caller()
-        await self.outside.serve(request, 1, gate, caller)
-        assert len(caller.got) <= 1
-        return caller.got[0] if caller.got else None
-
-
-def counted() -> Callable[[], str]:
-    numbers = itertools.count(1)
-    return lambda: f"n{next(numbers)}"
+from tests.service_rig import World, at, counted, kinds, replies
 
 
 def ledger(op: str = "a", key: str | None = "k", **fields: Any) -> Request:
     return Request("ledger", "r1", op, key, **fields)
-
-
-def at(barrier: Barrier, fault: Fault, *, nth: int = 1) -> Gate:
-    async def gate(_call: int, _request: Request, n: int, where: Barrier) -> Fault | None:
-        return fault if (n, where) == (nth, barrier) else None
-
-    return gate
-
-
-def replies(*requests: Request, gate: Gate = open_gate) -> list[Reply | str | None]:
-    """What a fresh world answers to these requests, one after the other."""
-
-    async def main() -> list[Reply | str | None]:
-        world = World()
-        return [await world.ask(request, gate) for request in requests]
-
-    return trio.run(main, clock=MockClock(autojump_threshold=0))
-
-
-def kinds(*requests: Request, gate: Gate = open_gate) -> list[str | None]:
-    return [reply.kind if isinstance(reply, Reply) else reply for reply in replies(*requests, gate=gate)]
 
 
 def test_services_and_script_entries_are_those_plans_may_name() -> None:
@@ -138,7 +42,7 @@ def test_services_and_script_entries_are_those_plans_may_name() -> None:
             assert not contract.keyed, name
     assert set(plan.SCRIPT_ENTRIES) <= set(SCRIPT_ENTRIES)
     assert set(plan.MODEL_ENTRIES) <= {*SCRIPT_ENTRIES, *CONTRACTS["model"].entries}
-    assert plan.CHECK_ENTRIES == CONTRACTS["checker"].entries
+    assert CONTRACTS["checker"].entries == plan.CHECK_ENTRIES
     assert plan.LOOKUP_ENTRIES == LOOKUP_ENTRIES
 
 
@@ -404,77 +308,3 @@ def test_whatever_is_asked_a_key_has_at_most_one_effect(
     keyed = [(service, key) for service, key in keys if key is not None and CONTRACTS[service].keyed]
     assert len(set(keyed)) == len(keyed)
     assert {row[4] for row in rows if row[0] == "replied" and row[4]} <= set(applied.values())
-
-
-PUT = {"action": "put", "location": "x", "parts": 2, "data": "aGk="}
-
-
-@pytest.mark.parametrize(
-    ("data", "field"),
-    [
-        ([], "body"),
-        ({"run": "r", "op": "a"}, "service"),
-        ({"service": "bank", "run": "r", "op": "a"}, "service"),
-        ({"service": ["ledger"], "run": "r", "op": "a"}, "service"),
-        ({"service": "ledger", "op": "a"}, "run"),
-        ({"service": "ledger", "run": "r", "op": 1}, "op"),
-        ({"service": "ledger", "run": "r", "op": "a", "key": ""}, "key"),
-        ({"service": "ledger", "run": "r", "op": "a", "params": []}, "params"),
-        ({"service": "ledger", "run": "r", "op": "a", "params": {"x": float("inf")}}, "params"),
-        ({"service": "ledger", "run": "r", "op": "a", "carries": {"z": 1}}, "carries.z"),
-        ({"service": "ledger", "run": "r", "op": "a", "script": ["explode"]}, "script"),
-        ({"service": "ledger", "run": "r", "op": "a", "script": "ok"}, "script"),
-        ({"service": "ledger", "run": "r", "op": "a", "lookup": 1}, "lookup"),
-        ({"service": "ledger", "run": "r", "op": "a", "lookup": True}, "lookup"),
-        ({"service": "ledger", "run": "r", "op": "a", "colour": "red"}, "colour"),
-        ({"service": "fenced", "run": "r", "op": "a", "token": -1}, "token"),
-        ({"service": "fenced", "run": "r", "op": "a", "token": True}, "token"),
-        ({"service": "ledger", "run": "r", "op": "a", "remaining_ns": "1 s"}, "remaining_ns"),
-        ({"service": "ledger", "run": "r", "op": "a", "secret": 7}, "secret"),
-        ({"service": "ledger", "run": "r", "op": "a", "actor": ""}, "actor"),
-        ({"service": "ledger", "run": "r", "op": "a", "part": 0}, "part"),
-        ({"service": "ledger", "run": "r", "op": "a", "version": 0}, "version"),
-        ({"service": "ledger", "run": "r", "op": "a", "params": {"answer_bytes": -1}}, "params.answer_bytes"),
-        ({"service": "ledger", "run": "r", "op": "a", "params": {"answer_bytes": 1 << 30}}, "params.answer_bytes"),
-        ({"service": "ledger", "run": "r", "op": "a", "script": ["duplicate"]}, "script"),
-        ({"service": "ledger", "run": "r", "op": "a", "script": ["passed"]}, "script"),
-        ({"service": "registry", "run": "r", "op": "a", "script": ["down"]}, "script"),
-        ({"service": "model", "run": "r", "op": "a", "params": {"prompt": 1}}, "params.prompt"),
-        ({"service": "model", "run": "r", "op": "a", "params": {"tokens": 1.5}}, "params.tokens"),
-        ({"service": "model", "run": "r", "op": "a", "params": {"uses": "all"}}, "params.uses"),
-        ({"service": "store", "run": "r", "op": "a"}, "params.action"),
-        ({"service": "store", "run": "r", "op": "a", "params": {"action": "get"}}, "params.action"),
-        ({"service": "store", "run": "r", "op": "a", "params": {"action": "abort"}}, "params.location"),
-        ({"service": "store", "run": "r", "op": "a", "params": {"action": "put", "location": "x"}}, "params.parts"),
-        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "parts": 0}}, "params.parts"),
-        ({"service": "store", "run": "r", "op": "a", "params": PUT}, "part"),
-        ({"service": "store", "run": "r", "op": "a", "params": PUT, "part": 3}, "part"),
-        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "data": "?"}, "part": 1}, "params.data"),
-        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "data": 1}, "part": 1}, "params.data"),
-        ({"service": "store", "run": "r", "op": "a", "params": {**PUT, "action": "commit"}}, "digest"),
-        ({"service": "store", "run": "r", "op": "a", "params": PUT, "part": 1, "lookup": True}, "params.action"),
-        ({"service": "desk", "run": "r", "op": "a", "actor": "alice"}, "lookup"),
-        ({"service": "desk", "run": "r", "op": "a", "lookup": True}, "params.actor"),
-        ({"service": "operation", "run": "r", "op": "a", "params": {"action": "stop"}}, "params.action"),
-        ({"service": "operation", "run": "r", "op": "a", "params": {"action": "cancel"}}, "params.name"),
-        ({"service": "operation", "run": "r", "op": "a", "params": {"ns": -1}}, "params.ns"),
-        ({"service": "operation", "run": "r", "op": "a", "params": {"stubborn": "very"}}, "params.stubborn"),
-        ({"service": "operation", "run": "r", "op": "a", "params": {"name": 1}, "lookup": True}, "params.name"),
-        ({"service": "checker", "run": "r", "op": "a", "version": 1, "digest": "d"}, "subject"),
-        ({"service": "checker", "run": "r", "op": "a", "subject": "s", "digest": "d"}, "version"),
-        ({"service": "checker", "run": "r", "op": "a", "subject": "s", "version": 1}, "digest"),
-    ],
-)
-def test_a_request_that_cannot_be_read_names_the_field(data: object, field: str) -> None:
-    """Every way a request can be off is refused by the name of the field."""
-    with pytest.raises(BadRequestError) as caught:
-        parse_request(data)
-    assert caught.value.field == field
-    assert str(caught.value).startswith(field)
-
-
-@pytest.mark.parametrize("text", [b"{", b"\xff", b"NaN", b'{"a": Infinity}', b"[" * 100_000, b"1" * 5_000])
-def test_json_is_read_strictly(text: bytes) -> None:
-    """Broken, non-finite, endless and absurdly deep JSON is refused, never a crash of the service."""
-    with pytest.raises(BadRequestError, match="body"):
-        load_json(text, field="body")
