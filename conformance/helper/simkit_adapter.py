@@ -9,9 +9,11 @@ on standard output:
 
 Map of this file, top to bottom:
 
-- errors: `Refused` and `Indefinite` are answers of an adapter; `Unknown`, `Busy`, `Rejected` are answers of a service;
+- errors: `Refused` and `Indefinite` are answers of an adapter; `Unknown`, `Busy`, `Rejected`, `Fenced` are answers of a
+  service;
 - plans: `leaves`, `dependencies` and `open_leaves` read the tree an adapter is given to interpret;
-- services: `service_request` and `service_answer` (pure), `call` and `lookup` over HTTP to the services the kit hosts;
+- services: `service_request` and `service_answer` (pure); over HTTP to the services the kit hosts `call` and `lookup`, and
+  `authority`, `check` and `publish` for approvals, checks and artifacts;
 - protocol: `Protocol` (no I/O), `serve` (this process's stdio), `serve_streams` (any byte streams).
 
 The kit sets SIMKIT_SERVICES (where the services are), SIMKIT_STATE (the folder that is kept over a crash),
@@ -22,6 +24,8 @@ a JSON object), SIMKIT_CODE (which version of the code this is) and SIMKIT_FORGE
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import http.client
 import inspect
 import json
@@ -64,11 +68,19 @@ class Unknown(ServiceError):  # noqa: N818 - as above
 
 
 class Busy(ServiceError):  # noqa: N818 - as above
-    """Another request with the same key is being executed: ask again with the same key."""
+    """Not now, and nothing happened: ask again the same way, with the same key, after `retry_after_ns` if that is told."""
+
+    def __init__(self, message: str, retry_after_ns: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_ns = retry_after_ns
 
 
 class Rejected(ServiceError):  # noqa: N818 - as above
     """The service definitely refused (4xx); asking again unchanged changes nothing."""
+
+
+class Fenced(Rejected):
+    """Somebody with a newer fencing token was here: this worker no longer owns the operation."""
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------
@@ -112,60 +124,149 @@ def open_leaves(plan: Json, accepted: Mapping[str, Any]) -> list[Json]:
 # --- services --------------------------------------------------------------------------------------------------------
 
 #: Services that honour an idempotency key; `call` sends one to them unless told otherwise.
-KEYED = ("ledger", "flaky")
+KEYED = ("ledger", "flaky", "fenced", "operation")
+
+#: Operations that are worked by one service, which the plan does not name.
+_SERVICE_OF = {"model": "model", "artifact": "store", "approve": "desk", "check": "checker"}
 
 
-def service_request(op: Json, run: str, answers: Mapping[str, str], keyed: Key = "auto") -> Json:
-    """What a call sends. `answers` are the accepted nonces so far; those named in `carries` travel along.
+def service_request(op: Json, run: str, answers: Mapping[str, str], keyed: Key = "auto", **fields: Any) -> Json:
+    """What a call, or a request to the model, sends. `answers` are the accepted nonces so far; those named in `carries`
+    travel along.
 
     `keyed`: "auto" sends the key `run:op` where the receiver honours keys, True always, False or None never, and any
-    other string is the key itself (for a harness that makes keys of its own).
+    other string is the key itself (for a harness that makes keys of its own). `fields` are further fields of a request:
+    `token` for fencing, `remaining_ns` of a deadline, `secret`, `actor`, and for checkers and stores `subject`, `version`,
+    `digest`, `part`.
     """
+    service = _service(op)
     if keyed == "auto":
-        keyed = op["service"] in KEYED
+        keyed = service in KEYED
     key = f"{run}:{op['id']}" if keyed is True else (keyed or None)
     carries = {name: answers[name] for name in op.get("carries", ())}
     return {
-        "service": op["service"],
+        "service": service,
         "run": run,
         "op": op["id"],
         "key": key,
-        "params": op.get("params", {}),
+        "params": _params(op),
         "carries": carries,
         "script": op.get("script", []),
         "lookup": False,
+        **{name: value for name, value in fields.items() if value is not None},
     }
 
 
 def service_answer(status: int, body: Any) -> str:
-    """The nonce of a service's answer. Raises `Unknown`, `Busy` or `Rejected`."""
-    nonce = body.get("nonce") if isinstance(body, dict) else None
+    """The nonce of a service's answer. Raises `Unknown`, `Busy`, `Rejected` or `Fenced`."""
+    told = body if isinstance(body, dict) else {}
+    nonce = told.get("nonce")
     if status == 200 and isinstance(nonce, str):
         return nonce
-    if status == 409:
-        raise Busy("409: another request with this key is in progress")
-    if 400 <= status < 500:
-        raise Rejected(f"{status}: {body}")
+    _refuse(status, told)
     raise Unknown(f"{status}: {body}")
 
 
-def call(op: Json, run: str, answers: Mapping[str, str], keyed: Key = "auto") -> str:
-    """Carry out a call of the plan at the hosted service and return the nonce of its answer.
+def call(op: Json, run: str, answers: Mapping[str, str], keyed: Key = "auto", **fields: Any) -> str:
+    """Carry out a call of the plan, or its request to the model, and return the nonce of the answer.
 
-    One connection per call, so that a broken one can only mean this call. Raises `Unknown`, `Busy` or `Rejected`.
+    One connection per call, so that a broken one can only mean this call. A secret that the plan names is taken from what
+    the kit entrusted to the worker. Raises `Unknown`, `Busy`, `Rejected` or `Fenced`.
     """
-    request = service_request(op, run, answers, keyed)
-    headers = {"Content-Type": "application/json"}
-    if request["key"] is not None:
-        headers["Idempotency-Key"] = request["key"]
-    body = {field: request[field] for field in ("run", "op", "params", "carries", "script")}
-    return service_answer(*_http("POST", f"/{op['service']}", json.dumps(body).encode(), headers))
+    if op.get("secret") is not None:
+        fields.setdefault("secret", secret(op["secret"]))
+    return service_answer(*_post(service_request(op, run, answers, keyed, **fields)))
 
 
 def lookup(op: Json, run: str) -> str | None:
-    """Ask the registry what became of a call: the nonce of its effect, or None when there is none."""
-    status, body = _http("GET", "/registry?" + urllib.parse.urlencode({"reference": f"{run}:{op['id']}"}), None, {})
+    """Ask the service what became of a call: the nonce of its effect, or None when there is none. Raises as `call` does."""
+    status, body = _look_up(op.get("service", "registry"), op, run)
     return None if status == 404 else service_answer(status, body)
+
+
+def authority(op: Json, run: str, actor: str) -> bool:
+    """Whether `actor` may, at this moment, decide the approval `op`. Raises `Unknown` when the desk does not say."""
+    status, body = _look_up("desk", op, run, actor=actor)
+    if status != 200 or not isinstance(body, dict):
+        raise Unknown(f"{status}: {body}")
+    return body.get("allowed") is True
+
+
+def check(op: Json, run: str, subject: str, version: int, digest: str) -> Json:
+    """Have the checker judge this version of an artifact; the answer has `outcome` and `nonce`. Raises as `call` does."""
+    status, body = _post(service_request(op, run, {}, False, subject=subject, version=version, digest=digest))
+    service_answer(status, body)
+    return dict(body)
+
+
+def publish(op: Json, run: str, answers: Mapping[str, str], location: str) -> Json:
+    """Put the content of the artifact `op` into the store, part by part, and commit it at `location`.
+
+    The answer has `nonce`, `location`, `digest` and `size`. To be asked again after a failure: a part put twice is one part,
+    and a second commit gets the answer of the first. Raises as `call` does.
+    """
+    data, parts = content(run, op["id"], op["size"]), op.get("parts", 1)
+    stride = -(-len(data) // parts)
+    for n in range(1, parts + 1):
+        part = base64.b64encode(data[(n - 1) * stride : n * stride]).decode("ascii")
+        put = {"action": "put", "location": location, "parts": parts, "data": part}
+        status, body = _post(service_request({**op, "params": put}, run, answers, False, part=n))
+        if status != 200:
+            service_answer(status, body)
+    commit = {**op, "params": {"action": "commit", "location": location, "parts": parts}}
+    status, body = _post(service_request(commit, run, answers, False, digest=hashlib.sha256(data).hexdigest()))
+    service_answer(status, body)
+    return dict(body)
+
+
+def content(run: str, op: str, size: int) -> bytes:
+    """The bytes that the artifact `op` of `run` publishes: the 64-byte blake2b digest of `run:op`, repeated and cut."""
+    block = hashlib.blake2b(f"{run}:{op}".encode()).digest()
+    return (block * (size // len(block) + 1))[:size]
+
+
+def secret(name: str) -> str:
+    """The value of a secret that the kit entrusted to this process; write it nowhere."""
+    return str(json.loads(os.environ["SIMKIT_SECRETS"])[name])
+
+
+def _service(op: Json) -> str:
+    return str(op.get("service") or _SERVICE_OF[op["op"]])
+
+
+def _params(op: Json) -> Any:
+    if op.get("op") == "model":
+        return {name: op[name] for name in ("prompt", "tokens", "uses") if op.get(name) is not None}
+    return op.get("params", {})
+
+
+def _refuse(status: int, told: Json) -> None:
+    """Raise for a status that says for certain that nothing happened."""
+    if status == 409 and told.get("error") == "fenced":
+        raise Fenced("409: a newer fencing token has been seen")
+    if status == 409:
+        raise Busy("409: another request with this key is in progress")
+    if status in (429, 529):
+        raise Busy(f"{status}: {told}", told.get("retry_after_ns"))
+    if 400 <= status < 500:
+        raise Rejected(f"{status}: {told}")
+
+
+def _post(request: Json) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json"}
+    if request["key"] is not None:
+        headers["Idempotency-Key"] = request["key"]
+    if "secret" in request:
+        headers["Secret"] = request["secret"]
+    body = {name: value for name, value in request.items() if name not in ("service", "key", "lookup", "secret")}
+    return _http("POST", f"/{request['service']}", json.dumps(body).encode(), headers)
+
+
+def _look_up(service: str, op: Json, run: str, **query: str) -> tuple[int, Any]:
+    query["reference"] = f"{run}:{op['id']}"
+    if op.get("lookups"):
+        query["script"] = json.dumps(op["lookups"])
+    return _http("GET", f"/{service}?{urllib.parse.urlencode(query)}", None, {})
 
 
 def _http(method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, Any]:
