@@ -36,10 +36,10 @@ Move = Literal[
 ]
 Kind = Literal[
     "call", "wait", "sleep", "approve", "model", "child", "artifact", "check", "fail", "nondet", "compensate",
-    "race", "branch",
+    "race", "branch", "sweep",
 ]  # fmt: skip
 #: The kinds that a worker carries out; all others are decided by the store itself.
-DISPATCHED: frozenset[Kind] = frozenset({"call", "model", "artifact", "check", "compensate"})
+DISPATCHED: frozenset[Kind] = frozenset({"call", "model", "artifact", "check", "compensate", "sweep"})
 Semantics = Literal["read", "keyed", "lookup", "blind", "metered", "fenced"]
 Condition = Literal["runnable", "running", "waiting", "terminal"]
 Outcome = Literal["succeeded", "failed", "cancelled", "unresolved"]
@@ -201,6 +201,18 @@ class Ticket:
     fields: Json = attrs.field(
         factory=dict
     )  # further fields of this one request: token, remaining_ns, part, subject, …
+
+
+@attrs.frozen
+class Facts:
+    """What a worker knows of an invocation beside its outcome.
+
+    `external` is the receiver's own id of the request; `reason` a code in kebab-case where the report's own name is not it.
+    """
+
+    external: str | None = None
+    retry_after_ns: int = 0
+    reason: str = ""
 
 
 @attrs.frozen

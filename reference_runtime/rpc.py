@@ -30,7 +30,16 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     "claim": {"execution": str, "holding": list, "limit": int},
     "heartbeat": {"execution": str, "generations": list},
     "dispatch": {"grant": dict},
-    "settle": {"grant": dict, "report": str, "answer": dict, "detail": str},
+    "settle": {
+        "grant": dict,
+        "report": str,
+        "answer": dict,
+        "detail": str,
+        "facts": dict,
+        "execution": str,
+        "limit": int,
+    },
+    "release": {"execution": str},
 }
 
 

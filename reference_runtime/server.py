@@ -18,7 +18,8 @@ import attrs
 import trio
 
 from reference_runtime import views
-from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report
+from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
+from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request
 from reference_runtime.store import Store
 
@@ -36,7 +37,9 @@ class Server:
         self.lease_ns = lease_ns
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
-        self._changed = trio.Event()
+        self._work = trio.Event()  # set when there may be work to claim
+        self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
+        self._wake = 0.0
         self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
 
     async def serve(
@@ -83,19 +86,28 @@ class Server:
 
     async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
         """Lease work to a worker, waiting a while for some to turn up."""
-        deadline = trio.current_time() + self.poll_ns / NS
+        asked = trio.current_time()
+        deadline = asked + self.poll_ns / NS
         while True:
-            changed = self._changed
-            grants = self.store.claim(execution, holding, limit)
-            if grants or trio.current_time() >= deadline:
+            changed = self._work
+            leases = self.store.claim(execution, holding, limit)
+            if leases or trio.current_time() >= deadline:
                 break
             with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns()))):
                 await changed.wait()
-        for grant in grants:
-            self._hold(grant.generation, execution)
-        if grants:
-            self.notify()
-        return {"grants": [attrs.asdict(grant) for grant in grants]}
+        return self._handed_out(leases, execution, trio.current_time() - asked)
+
+    def _handed_out(self, leases: list[Lease], execution: str, waited: float) -> Json:
+        """Leases as an answer. Their terms began `waited` seconds after the request came, and no earlier than that."""
+        for lease in leases:
+            self._hold(lease.generation, execution)
+        if leases:
+            self._mind_time()
+        return {
+            "tickets": [attrs.asdict(one) for one in leases if isinstance(one, Ticket)],
+            "grants": [attrs.asdict(one) for one in leases if isinstance(one, Grant)],
+            "waited_ns": int(waited * NS),
+        }
 
     async def heartbeat(self, execution: str, generations: list[int]) -> Json:
         """Extend the leases this execution still has; which ones it has lost."""
@@ -116,24 +128,44 @@ class Server:
             self._hold(ticket.generation, self._holders[ticket.generation][0])
         return attrs.asdict(ticket)
 
-    async def settle(self, grant: Json, report: Report, answer: Json, detail: str) -> Json:
-        """Take what an invocation came to; `answer` is empty where there is none."""
+    async def settle(
+        self, grant: Json, report: Report, answer: Json, detail: str, facts: Json, execution: str, limit: int
+    ) -> Json:
+        """Take what an invocation came to; `answer` is empty where there is none. Answers with up to `limit` more leases."""
         if report not in MOVES:
             raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
         held = _grant(grant)
-        rejected = self.store.settle(held, report, answer or None, detail)
+        rejected, leases = self.store.turn(
+            held, report, answer or None, detail, _facts(facts), execution=execution, limit=limit
+        )
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
         self._holders.pop(held.generation, None)
         self.notify()
-        return {}
+        return self._handed_out(leases, execution, 0.0)
+
+    async def release(self, execution: str) -> Json:
+        """Take back what an execution that is over still has leased; it sent nothing under these leases."""
+        released = self.store.hand_back(execution)
+        for generation in released:
+            self._holders.pop(generation, None)
+        self.notify()
+        return {"released": released}
 
     # -- time
 
     def notify(self) -> None:
-        """Wake whoever waits for something to have changed."""
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        """Wake those for whom what was just committed matters: who waits for work, and who waits for the next hour."""
+        if self.store.next_work_ns() is not None:
+            waiting, self._work = self._work, trio.Event()
+            waiting.set()
+        self._mind_time(self.store.next_timer_ns())
+
+    def _mind_time(self, at_ns: int | None = None) -> None:
+        """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""
+        lease = trio.current_time() + self.lease_ns / NS if self._holders else float("inf")
+        if min(lease, _monotonic(at_ns)) < self._wake:
+            self._early.set()
 
     def _hold(self, generation: int, execution: str) -> None:
         self._holders[generation] = (execution, trio.current_time() + self.lease_ns / NS)
@@ -152,19 +184,19 @@ class Server:
         return bool(silent)
 
     async def _keep_time(self) -> None:
-        wake = trio.current_time()
+        self._wake = trio.current_time()
         while True:
-            changed = self._changed
-            if trio.current_time() > wake + self.lease_ns / NS / 2:
+            self._early = trio.Event()
+            if trio.current_time() > self._wake + self.lease_ns / NS / 2:
                 self._excuse()
             if self.store.fire_timers() + self.reassign():
                 self.notify()
                 continue
             expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))
             longest = trio.current_time() + self.poll_ns / NS
-            wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
-            with trio.move_on_at(wake):
-                await changed.wait()
+            self._wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
+            with trio.move_on_at(self._wake):
+                await self._early.wait()
 
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
@@ -210,6 +242,13 @@ def _monotonic(at_ns: int | None) -> float:
     if at_ns is None:
         return float("inf")
     return trio.current_time() + max(0, at_ns - time.time_ns()) / NS + 1e-6
+
+
+def _facts(data: Json) -> Facts:
+    try:
+        return Facts(**data)
+    except TypeError as error:
+        raise Refusal("bad-request", f"facts: {error}") from None
 
 
 def _grant(data: Any) -> Grant:

@@ -1,8 +1,8 @@
 """Tools: how a worker reaches the outside, and the words for what came of it.
 
-A tool returns the receiver's answer, a JSON object with a `nonce`, or raises one of four: `Unknown` (bytes left, no answer
+A tool returns the receiver's answer, a JSON object with a `nonce`, or raises one of five: `Unknown` (bytes left, no answer
 tells what became of them), `Busy` (refused before executing, ask later), `Rejected` (a definite no), `Unsent` (not a byte
-left). Telling these apart is the whole art: each permits something else.
+left), `Undispatchable` (nor ever will). Telling these apart is the whole art: each permits something else.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from reference_runtime.credentials import Credentials
 from reference_runtime.model import Json
 
 NS = 1_000_000_000
@@ -19,25 +20,48 @@ CALL_NS = 10 * NS
 BODY_BYTES_MAX = 4 * 1024 * 1024
 
 
-class Unknown(Exception):  # noqa: N818 - an outcome, not a fault
+class Failure(Exception):  # noqa: N818 - an outcome, not a fault
+    """No answer, and what is known of it: `external`, the receiver's id of the request; `retry_after_ns`, how long it asks to
+    be left alone (0: it does not say); `reason`, a code in kebab-case where the kind of failure is not it.
+    """
+
+    def __init__(self, message: str, *, external: str | None = None, retry_after_ns: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.external = external
+        self.retry_after_ns = retry_after_ns
+        self.reason = reason
+
+
+class Unknown(Failure):
     """The request left; whether it was executed cannot be told."""
 
 
-class Busy(Exception):  # noqa: N818 - as above
+class Busy(Failure):
     """The receiver is executing this very request, or cannot begin now: ask again later, the same way."""
 
 
-class Rejected(Exception):  # noqa: N818 - as above
+class Rejected(Failure):
     """The receiver refused for good; asking again unchanged changes nothing."""
 
 
-class Unsent(Exception):  # noqa: N818 - as above
+class Unsent(Failure):
     """Not a byte left: the receiver could not be reached."""
+
+
+class Undispatchable(Failure):
+    """Not a byte left, nor ever will: there is no way to say this request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="undispatchable")
 
 
 @attrs.frozen
 class Request:
-    """One invocation as the receiver sees it. `key` is None for receivers that take none."""
+    """One invocation as the receiver sees it. `key` is None for receivers that take none.
+
+    `secret` is the name of a credential, whose value the tool puts in; `fields` holds whatever else the receiver takes:
+    `token`, `remaining_ns`, `part`, `subject`, `version`, `digest`, `actor`.
+    """
 
     tool: str
     task: str
@@ -46,31 +70,58 @@ class Request:
     params: Json
     carries: Mapping[str, str]
     script: tuple[str, ...] = ()
+    secret: str | None = None
+    fields: Json = attrs.field(factory=dict)
 
 
 class Tools(Protocol):
     """The outside, as a worker calls it."""
 
     async def call(self, request: Request) -> Json:
-        """Carry out a request; its answer. Raises `Unknown`, `Busy`, `Rejected` or `Unsent`."""
+        """Carry out a request; its answer. Raises `Unknown`, `Busy`, `Rejected`, `Unsent` or `Undispatchable`."""
 
     async def lookup(self, request: Request) -> Json | None:
         """The answer of the effect this request once made, or None when it made none. Raises as `call` does."""
 
 
-def interpret(status: int, body: Any, *, saved: bool = False) -> Json:
-    """What an HTTP-like answer means. A 5xx the receiver has *saved* for a key is final; any other is an unknown outcome."""
-    if status == 200 and isinstance(body, dict) and isinstance(body.get("nonce"), str):
-        return body
-    if status in (409, 425, 429):
-        raise Busy(f"{status}: {body}")
+#: Refusals before anything was begun: the key is in use, it is too early, there is no room.
+_BUSY = (409, 425, 429, 529)
+
+
+def interpret(status: int, body: Any, *, saved: bool = False, retry_after_ns: int = 0) -> Json:
+    """What an HTTP-like answer means. A 5xx the receiver has *saved* for a key is final; any other is an unknown outcome.
+
+    An answer has a `nonce`; that of one who was asked for authority has `allowed` instead. Raises as a tool does.
+    """
+    told = body if isinstance(body, dict) else {}
+    if status == 200 and (isinstance(told.get("nonce"), str) or isinstance(told.get("allowed"), bool)):
+        return told
+    facts: dict[str, Any] = {
+        "external": external_of(told),
+        "retry_after_ns": _duration_ns(told.get("retry_after_ns")) or retry_after_ns,
+    }
+    if status in _BUSY:
+        raise Busy(f"{status}: {body!r:.200}", **facts)
     if (400 <= status < 500 and status != 408) or (status >= 500 and saved):
-        raise Rejected(f"{status}: {body}")
-    raise Unknown(f"{status}: {body!r:.200}")
+        raise Rejected(f"{status}: {body!r:.200}", **facts)
+    raise Unknown(f"{status}: {body!r:.200}", **facts)
 
 
-def connect(address: str, *, timeout_ns: int = CALL_NS) -> Tools:
-    """The tools at `http://host:port`, or at `lines://host:port` for JSON lines. Raises ValueError for another scheme."""
+def external_of(body: Json) -> str | None:
+    """The receiver's own id of a request, when its answer tells one."""
+    external = body.get("request")
+    return external if isinstance(external, str) else None
+
+
+def _duration_ns(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Mapping[str, str] | None = None) -> Tools:
+    """The tools at `http://host:port`, or at `lines://host:port` for JSON lines, with the secrets that requests may name.
+
+    Raises ValueError for another scheme, and for a secret that no header could carry.
+    """
     from urllib.parse import urlsplit
 
     from reference_runtime.wire import HttpTools, LineTools
@@ -78,6 +129,5 @@ def connect(address: str, *, timeout_ns: int = CALL_NS) -> Tools:
     url = urlsplit(address)
     if url.scheme not in ("http", "lines") or url.hostname is None or url.port is None:
         raise ValueError(f"services address {address!r}; expected http://host:port or lines://host:port")
-    if url.scheme == "http":
-        return HttpTools(url.hostname, url.port, timeout_ns)
-    return LineTools(url.hostname, url.port, timeout_ns)
+    wire = HttpTools if url.scheme == "http" else LineTools
+    return wire(url.hostname, url.port, timeout_ns, Credentials(secrets))

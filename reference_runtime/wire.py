@@ -1,30 +1,77 @@
 """Tools over a wire: HTTP/1.1, or JSON lines where a whole HTTP exchange would only be weight.
 
 One connection per call, on purpose: an idle connection that broke meanwhile would make an outcome unknown that never was.
+A request is encoded in full before there is a connection: what cannot be said leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import attrs
 import h11
 import trio
 
+from reference_runtime.credentials import Credentials
 from reference_runtime.model import Json
 from reference_runtime.rpc import LOST, Lines
-from reference_runtime.tools import BODY_BYTES_MAX, NS, Request, Unknown, Unsent, interpret
+from reference_runtime.tools import BODY_BYTES_MAX, NS, Request, Undispatchable, Unknown, Unsent, interpret
 
 T = TypeVar("T")
+#: Receivers whose questions are about more than a reference.
+_ASKED_BY_PARAMS = frozenset({"desk", "store", "operation"})
+
+
+@attrs.frozen
+class Reply:
+    """An answer as it came. `saved`: the receiver says that it is one it had kept for the key."""
+
+    status: int
+    body: Any
+    saved: bool = False
+    retry_after_ns: int = 0
+
+
+Reader = Callable[[trio.SocketStream], Awaitable[Reply]]
 
 
 class _Wire:
-    def __init__(self, host: str, port: int, timeout_ns: int) -> None:
+    def __init__(self, host: str, port: int, timeout_ns: int, credentials: Credentials) -> None:
         self.host = host
         self.port = port
         self.timeout_ns = timeout_ns
+        self.credentials = credentials
+
+    async def call(self, request: Request) -> Json:
+        return self._understood(await self._ask(request, lookup=False))
+
+    async def lookup(self, request: Request) -> Json | None:
+        reply = await self._ask(request, lookup=True)
+        return None if reply.status == 404 else self._understood(reply)
+
+    async def _ask(self, request: Request, *, lookup: bool) -> Reply:
+        try:
+            message, read = self._encode(request, self._secret(request), lookup=lookup)
+        except (ValueError, TypeError, h11.LocalProtocolError) as error:
+            raise Undispatchable(f"it cannot be encoded: {self.credentials.hide(str(error))}") from None
+        async with await self._connect() as stream:
+            return await self._answer(self._exchange(stream, message, read))
+
+    def _encode(self, request: Request, secret: str | None, *, lookup: bool) -> tuple[bytes, Reader]:
+        """All bytes of a request, and what reads its answer. Raises ValueError, TypeError or LocalProtocolError."""
+        raise NotImplementedError
+
+    def _secret(self, request: Request) -> str | None:
+        if request.secret is None:
+            return None
+        value = self.credentials.value(request.secret)
+        if value is None:
+            raise Undispatchable(f"this worker has no secret {request.secret!r}")
+        return value
 
     async def _connect(self) -> trio.SocketStream:
         """A fresh connection. Raises `Unsent`: as long as this has not returned, nothing has left."""
@@ -35,72 +82,71 @@ class _Wire:
                 raise Unsent(f"{self.host}:{self.port}: {error}") from error
         raise Unsent(f"{self.host}:{self.port}: no connection within {self.timeout_ns} ns")
 
+    async def _exchange(self, stream: trio.SocketStream, message: bytes, read: Reader) -> Reply:
+        await stream.send_all(message)
+        return await read(stream)
+
     async def _answer(self, exchange: Awaitable[T]) -> T:
         """What an exchange gives in time. Raises `Unknown`: something may have left."""
         with trio.move_on_after(self.timeout_ns / NS):
             try:
                 return await exchange
             except (*LOST, h11.RemoteProtocolError, ValueError, KeyError, TypeError) as error:
-                raise Unknown(f"no answer: {error!r}") from error
+                raise Unknown(f"no answer: {self.credentials.hide(repr(error))}") from None
         raise Unknown(f"no answer within {self.timeout_ns} ns")
+
+    def _understood(self, reply: Reply) -> Json:
+        body = self.credentials.hide(reply.body)
+        return interpret(reply.status, body, saved=reply.saved, retry_after_ns=reply.retry_after_ns)
 
 
 class HttpTools(_Wire):
     """`POST /<tool>` with an Idempotency-Key header where there is a key; `GET /<tool>?reference=` to look up."""
 
-    async def call(self, request: Request) -> Json:
-        body = {
-            "run": request.task,
-            "op": request.operation,
-            "params": request.params,
-            "carries": dict(request.carries),
-            "script": list(request.script),
-        }
-        key = [] if request.key is None else [("Idempotency-Key", request.key)]
-        status, answer, saved = await self._exchange("POST", f"/{request.tool}", key, json.dumps(body).encode())
-        return interpret(status, answer, saved=saved)
-
-    async def lookup(self, request: Request) -> Json | None:
-        reference = urlencode({"reference": f"{request.task}:{request.operation}"})
-        status, answer, saved = await self._exchange("GET", f"/{request.tool}?{reference}", [], b"")
-        return None if status == 404 else interpret(status, answer, saved=saved)
-
-    async def _exchange(
-        self, method: str, path: str, headers: list[tuple[str, str]], body: bytes
-    ) -> tuple[int, Any, bool]:
-        async with await self._connect() as stream:
-            return await self._answer(self._talk(stream, method, path, headers, body))
-
-    async def _talk(
-        self, stream: trio.SocketStream, method: str, path: str, headers: list[tuple[str, str]], body: bytes
-    ) -> tuple[int, Any, bool]:
-        connection = h11.Connection(h11.CLIENT)
+    def _encode(self, request: Request, secret: str | None, *, lookup: bool) -> tuple[bytes, Reader]:
+        method, target, body = "POST", f"/{request.tool}", b""
+        headers = [] if secret is None else [("Secret", secret)]
+        if lookup:
+            method, target = "GET", f"{target}?{_query(request)}"
+        else:
+            body = _dump(_said(request))
+            headers += [] if request.key is None else [("Idempotency-Key", request.key)]
         fixed = [("Host", f"{self.host}:{self.port}"), ("Connection", "close"), ("Content-Length", str(len(body)))]
-        request = h11.Request(method=method, target=path, headers=[*fixed, *headers])
-        await stream.send_all(
-            (connection.send(request) or b"")
-            + (connection.send(h11.Data(data=body)) or b"")
-            + (connection.send(h11.EndOfMessage()) or b"")
-        )
-        return await _read_response(connection, stream)
+        head = h11.Request(method=method, target=target, headers=[*fixed, *headers])
+        connection = h11.Connection(h11.CLIENT)
+        message = b"".join(connection.send(event) or b"" for event in (head, h11.Data(data=body), h11.EndOfMessage()))
+        return message, functools.partial(_read_response, connection)
 
 
-async def _read_response(connection: h11.Connection, stream: trio.SocketStream) -> tuple[int, Any, bool]:
-    """Status, JSON body, and whether the receiver says that it is a saved answer."""
-    status, saved, body = 0, False, bytearray()
+def _query(request: Request) -> str:
+    """The reference of a look-up and what else it says; what is no text is written as JSON."""
+    said = {"script": list(request.script), "params": request.params if request.tool in _ASKED_BY_PARAMS else {}}
+    more = {name: value for name, value in {**said, **request.fields}.items() if value not in ([], {})}
+    texts = {name: value if isinstance(value, str) else _dump(value).decode() for name, value in more.items()}
+    return urlencode({"reference": f"{request.task}:{request.operation}", **texts})
+
+
+async def _read_response(connection: h11.Connection, stream: trio.SocketStream) -> Reply:
+    """Status, JSON body, and what the headers say. Raises ValueError, or what h11 raises."""
+    status, headers, body = 0, dict[bytes, bytes](), bytearray()
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(await stream.receive_some())
         elif isinstance(event, h11.Response):
-            status = event.status_code
-            saved = (b"idempotent-replayed", b"true") in [(name.lower(), value) for name, value in event.headers]
+            status, headers = event.status_code, {name.lower(): value for name, value in event.headers}
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > BODY_BYTES_MAX:
                 raise ValueError(f"an answer is at most {BODY_BYTES_MAX} bytes")
         elif isinstance(event, h11.EndOfMessage):
-            return status, json.loads(bytes(body) or b"null"), saved
+            retry_after = headers.get(b"retry-after", b"")
+            return Reply(
+                status,
+                json.loads(bytes(body) or b"null"),
+                saved=headers.get(b"idempotent-replayed") == b"true",
+                retry_after_ns=int(retry_after) * NS if retry_after.isdigit() else 0,
+            )
         elif isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
             raise ValueError("the connection closed before the answer ended")
 
@@ -108,33 +154,37 @@ async def _read_response(connection: h11.Connection, stream: trio.SocketStream) 
 class LineTools(_Wire):
     """One JSON line there, one back."""
 
-    async def call(self, request: Request) -> Json:
-        status, answer, saved = await self._exchange(request, lookup=False)
-        return interpret(status, answer, saved=saved)
+    def _encode(self, request: Request, secret: str | None, *, lookup: bool) -> tuple[bytes, Reader]:
+        said = {"service": request.tool, "key": request.key, "lookup": lookup, **_said(request)}
+        return _dump(said if secret is None else {**said, "secret": secret}) + b"\n", _read_line
 
-    async def lookup(self, request: Request) -> Json | None:
-        status, answer, saved = await self._exchange(request, lookup=True)
-        return None if status == 404 else interpret(status, answer, saved=saved)
 
-    async def _exchange(self, request: Request, *, lookup: bool) -> tuple[int, Any, bool]:
-        async with await self._connect() as stream:
-            return await self._answer(self._talk(Lines(stream), request, lookup=lookup))
+async def _read_line(stream: trio.SocketStream) -> Reply:
+    line = await Lines(stream).receive()
+    if line is None:
+        raise ValueError("the connection closed before the answer")
+    answer = json.loads(line)
+    return Reply(int(answer["status"]), answer.get("body"), bool(answer.get("replayed")))
 
-    async def _talk(self, lines: Lines, request: Request, *, lookup: bool) -> tuple[int, Any, bool]:
-        await lines.send(
-            {
-                "service": request.tool,
-                "run": request.task,
-                "op": request.operation,
-                "key": request.key,
-                "params": request.params,
-                "carries": dict(request.carries),
-                "script": list(request.script),
-                "lookup": lookup,
-            }
-        )
-        line = await lines.receive()
-        if line is None:
-            raise ValueError("the connection closed before the answer")
-        answer = json.loads(line)
-        return int(answer["status"]), answer.get("body"), bool(answer.get("replayed"))
+
+def _said(request: Request) -> Json:
+    """What every wire says of a request."""
+    return {
+        "run": request.task,
+        "op": request.operation,
+        "params": _encodable(request.params),
+        "carries": dict(request.carries),
+        "script": list(request.script),
+        **request.fields,
+    }
+
+
+def _encodable(params: Json) -> Json:
+    """The parameters, unless they ask to be taken for some that cannot be encoded. Raises ValueError."""
+    if params.get("poison") is True:
+        raise ValueError("params are marked as poison")
+    return params
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False).encode("ascii")

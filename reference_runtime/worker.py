@@ -1,8 +1,9 @@
-"""The worker: claims operations, carries each one out once per lease, and reports what came of it.
+"""The worker: takes operations, carries each one out once per lease, and reports what came of it.
 
 The order of `perform` is the heart: the intent is durable before a byte leaves, and a result counts only once the server
-has taken it. A worker decides nothing about repeating: it says what it saw, and the store decides by the receiver's
-contract. Leases are kept alive while work is in hand, so that slow is never mistaken for dead.
+has taken it. The answer to a report brings the next operation with it. A worker decides nothing about repeating: it says
+what it saw, and the store decides by the receiver's contract. Leases are kept alive while work is in hand, so that slow is
+never mistaken for dead; a worker that is told to stop finishes what it has begun and hands back the rest.
 """
 
 from __future__ import annotations
@@ -13,15 +14,24 @@ import attrs
 import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
-from reference_runtime.model import Grant, Json, Refusal, Report, Ticket
-from reference_runtime.tools import Busy, Rejected, Request, Tools, Unsent
+from reference_runtime.log import OFF, Log
+from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket
+from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
 
 NS = 1_000_000_000
 SLOTS = 16
+GRACE_NS = 10 * NS
 FOR_EVER = Patience(total_ns=None)
+#: How long a worker that is leaving waits for its last words to be taken.
+FAREWELL = Patience(total_ns=1 * NS)
 
 #: What a tool raises, in the words of a report; anything else says nothing about what happened.
-REPORTS: Mapping[type[BaseException], Report] = {Busy: "busy", Rejected: "failed", Unsent: "unsent"}
+REPORTS: Mapping[type[BaseException], Report] = {
+    Busy: "busy",
+    Rejected: "failed",
+    Unsent: "unsent",
+    Undispatchable: "failed",
+}
 
 
 @attrs.frozen
@@ -31,32 +41,60 @@ class Outcome:
     report: Report
     answer: Json = attrs.field(factory=dict)
     detail: str = ""
+    facts: Facts = attrs.field(factory=Facts)
 
 
 class Worker:
-    """One activation; `run` until cancelled. Holds at most `slots` leases, and the client as its own."""
+    """One activation; `run` until cancelled, or until `stop`. Holds at most `slots` leases, and the client as its own."""
 
-    def __init__(self, client: Client, tools: Tools, *, name: str = "worker", slots: int = SLOTS) -> None:
+    def __init__(
+        self,
+        client: Client,
+        tools: Tools,
+        *,
+        name: str = "worker",
+        slots: int = SLOTS,
+        grace_ns: int = GRACE_NS,
+        log: Log = OFF,
+    ) -> None:
         self.client = client
         self.tools = tools
         self.name = name
         self.slots = slots
+        self.grace_ns = grace_ns
+        self.log = log
         self.execution = ""
         self._lease_s = 0.0
         self._holding: dict[int, float] = {}  # generation → until when the lease is certainly ours
         self._handed_back = trio.Event()
+        self._is_stopping = False
+        self._beginning = trio.CancelScope()  # waiting for work, and work of which nothing was sent
+        self._calls: dict[int, trio.CancelScope] = {}  # under way, by generation
+
+    def stop(self) -> None:
+        """Begin nothing more: `run` returns when what was begun is reported, after `grace_ns` at the latest."""
+        self.log("stopping", execution=self.execution, holding=len(self._holding))
+        self._is_stopping = True
+        self._beginning.cancel()
 
     async def run(self) -> None:
         async with self.client, trio.open_nursery() as nursery:
-            welcome = await self.client.call("hello", {"name": self.name}, FOR_EVER)
-            self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
-            nursery.start_soon(self._keep_leases)
-            while True:
-                for grant in await self._claim():
-                    self._holding[grant.generation] = 0.0  # not certain before the intent was recorded under it
-                    nursery.start_soon(self._perform_and_hand_back, grant)
+            asked = trio.current_time()
+            with self._beginning:
+                welcome = await self.client.call("hello", {"name": self.name}, FOR_EVER)
+                self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
+                self.log("ready", execution=self.execution, seconds=round(trio.current_time() - asked, 6))
+                nursery.start_soon(self._keep_leases)
+                await self._begin(nursery)
+            await self._leave()
+            nursery.cancel_scope.cancel()
 
-    async def _claim(self) -> list[Grant]:
+    async def _begin(self, nursery: trio.Nursery) -> None:
+        while True:
+            for lease in await self._claim():
+                nursery.start_soon(self._work_off, lease)
+
+    async def _claim(self) -> list[Grant | Ticket]:
         while len(self._holding) >= self.slots:
             self._handed_back = trio.Event()
             await self._handed_back.wait()
@@ -65,23 +103,41 @@ class Worker:
             "holding": sorted(self._holding),
             "limit": self.slots - len(self._holding),
         }
-        answer = await self.client.call("claim", ask, FOR_EVER)
-        return [Grant(**grant) for grant in answer["grants"]]
+        asked = trio.current_time()
+        return self._taken(await self.client.call("claim", ask, FOR_EVER), asked)
 
-    async def _perform_and_hand_back(self, grant: Grant) -> None:
-        try:
-            await self.perform(grant)
-        finally:
-            self._holding.pop(grant.generation, None)
-            self._handed_back.set()
+    def _taken(self, answer: Json, asked: float) -> list[Grant | Ticket]:
+        """The leases in an answer to what was `asked` then: certainly ours for a term from the time they were given."""
+        leases: list[Grant | Ticket] = [Ticket(**one) for one in answer["tickets"]]
+        leases += [Grant(**one) for one in answer["grants"]]
+        until = asked + answer["waited_ns"] / NS + self._lease_s
+        for lease in leases:
+            self._holding[lease.generation] = until
+        return leases
 
-    async def perform(self, grant: Grant) -> None:
-        """Intent, then call, then report. Nothing is called without a durable intent."""
-        ticket = await self.intend(grant)
+    async def _work_off(self, lease: Grant | Ticket) -> None:
+        """Carry out a lease and what its report brings, one after the other, in one slot."""
+        todo = [lease]
+        while todo:
+            one = todo.pop()
+            try:
+                todo += await self.perform(one)
+            finally:
+                self._holding.pop(one.generation, None)
+        self._handed_back.set()
+
+    async def perform(self, lease: Grant | Ticket) -> list[Grant | Ticket]:
+        """Intent, then call, then report; the next leases. Nothing is called without a durable intent."""
+        if self._is_stopping:
+            return []
+        ticket = lease if isinstance(lease, Ticket) else await self.intend(lease)
         if ticket is None:
-            return
-        outcome = await self.invoke(ticket) if self.still_ours(grant) else Outcome("unsent", detail="the lease ran out")
-        await self.report(ticket, outcome)
+            return []
+        if self.still_ours(ticket):
+            outcome = await self._invoke_until_stopped(ticket)
+        else:
+            outcome = Outcome("unsent", detail="the lease ran out")
+        return await self.report(ticket, outcome)
 
     async def intend(self, grant: Grant) -> Ticket | None:
         """Have the intent recorded; None when somebody else owns the operation by now."""
@@ -93,9 +149,18 @@ class Worker:
         self._holding[grant.generation] = asked + self._lease_s
         return ticket
 
-    def still_ours(self, grant: Grant) -> bool:
+    def still_ours(self, lease: Grant | Ticket) -> bool:
         """Whether the lease is certainly ours still, looked at just before the first byte leaves."""
-        return trio.current_time() < self._holding.get(grant.generation, 0.0)
+        return trio.current_time() < self._holding.get(lease.generation, 0.0)
+
+    async def _invoke_until_stopped(self, ticket: Ticket) -> Outcome:
+        self.log("calling", **_ids(ticket), action=ticket.action, execution=self.execution)
+        with trio.CancelScope() as self._calls[ticket.generation]:
+            try:
+                return await self.invoke(ticket)
+            finally:
+                del self._calls[ticket.generation]
+        return Outcome("unknown", detail="the worker stopped")
 
     async def invoke(self, ticket: Ticket) -> Outcome:
         """Make the call, or ask the receiver what became of an earlier one."""
@@ -107,14 +172,17 @@ class Worker:
             params=self.params_for(ticket),
             carries=ticket.carries,
             script=ticket.script,
+            secret=ticket.secret,
+            fields=ticket.fields,
         )
         try:
             if ticket.action == "call":
-                return Outcome("succeeded", await self.tools.call(request))
+                return _answered("succeeded", await self.tools.call(request))
             found = await self.tools.lookup(request)
-            return Outcome("missing") if found is None else Outcome("found", found)
+            return Outcome("missing") if found is None else _answered("found", found)
         except Exception as error:  # noqa: BLE001 - whatever a tool does, what it means is a decision
-            return Outcome(self.outcome_of(error, ticket), detail=f"{type(error).__name__}: {error}")
+            detail = f"{type(error).__name__}: {error}"
+            return Outcome(self.outcome_of(error, ticket), detail=detail, facts=_facts_of(error))
 
     def key_for(self, ticket: Ticket) -> str | None:
         """The key to send: the operation's own, in every invocation."""
@@ -130,19 +198,45 @@ class Worker:
             return "unknown"
         return REPORTS.get(type(error), "unknown")
 
-    async def report(self, ticket: Ticket, outcome: Outcome) -> None:
-        """Have the outcome taken. A refusal ends it too: the operation is somebody else's, and the word was kept."""
-        grant = Grant(ticket.attempt, ticket.operation, ticket.generation, ticket.version)
+    async def report(self, ticket: Ticket, outcome: Outcome) -> list[Grant | Ticket]:
+        """Have the outcome taken; the leases that come with the answer. A refusal ends it too: the operation is somebody
+        else's, and the word was kept.
+        """
         params = {
-            "grant": attrs.asdict(grant),
+            "grant": attrs.asdict(Grant(ticket.attempt, ticket.operation, ticket.generation, ticket.version)),
             "report": outcome.report,
             "answer": outcome.answer,
             "detail": outcome.detail,
+            "facts": attrs.asdict(outcome.facts),
+            "execution": self.execution,
+            "limit": 0 if self._is_stopping else 1,
         }
+        asked = trio.current_time()
         try:
-            await self.client.call("settle", params, FOR_EVER)
+            answer = await self.client.call("settle", params, FOR_EVER)
         except Refusal:
-            return
+            self.log("refused", **_ids(ticket), report=outcome.report, execution=self.execution)
+            return []
+        self.log("reported", **_ids(ticket), report=outcome.report, execution=self.execution)
+        return self._taken(answer, asked)
+
+    async def _leave(self) -> None:
+        """Let calls under way come to their end, report the rest as unknown, and give back what was never begun."""
+        with trio.move_on_after(self.grace_ns / NS):
+            await self._empty_handed()
+        for call in self._calls.values():
+            call.cancel()
+        with trio.move_on_after(self._lease_s):
+            await self._empty_handed()
+        if self.execution and not self._holding:
+            with trio.move_on_after(self._lease_s):
+                answer = await self.client.call("release", {"execution": self.execution}, FAREWELL)
+                self.log("released", execution=self.execution, generations=answer["released"])
+
+    async def _empty_handed(self) -> None:
+        while self._holding:
+            self._handed_back = trio.Event()
+            await self._handed_back.wait()
 
     async def _keep_leases(self) -> None:
         """Tell the server, three times a term, that what we hold is in good hands."""
@@ -161,3 +255,18 @@ class Worker:
             for generation in generations:
                 if generation in self._holding and generation not in answer["lost"]:
                     self._holding[generation] = asked + self._lease_s
+
+
+def _answered(report: Report, answer: Json) -> Outcome:
+    return Outcome(report, answer, facts=Facts(external=external_of(answer)))
+
+
+def _facts_of(error: Exception) -> Facts:
+    """What a failure tells beside its kind; a stranger tells nothing."""
+    if not isinstance(error, Failure):
+        return Facts()
+    return Facts(external=error.external, retry_after_ns=error.retry_after_ns, reason=error.reason)
+
+
+def _ids(ticket: Ticket) -> dict[str, object]:
+    return {"task": ticket.task, "operation": ticket.operation, "generation": ticket.generation}

@@ -11,6 +11,7 @@ import trio
 
 from reference_runtime import Client, Patience, Policy, Request, Server, Store, Worker
 from reference_runtime.model import Grant, Json, Rejected, Report, Ticket
+from reference_runtime.ownership import Lease
 
 MS = 1_000_000
 DEADLINE_S = 20
@@ -67,11 +68,16 @@ def states(status: Json) -> dict[str, str]:
 
 
 def take(store: Store) -> tuple[Grant, Ticket]:
-    """Claim the one operation there is to claim, and record its intent."""
-    (grant,) = store.claim("w", [], 1)
-    ticket = store.dispatch(grant)
+    """Claim the one operation there is to claim, with its intent recorded."""
+    (lease,) = store.claim("w", [], 1)
+    return under(ticket := intended(store, lease)), ticket
+
+
+def intended(store: Store, lease: Lease) -> Ticket:
+    """The ticket of a lease: it came with it, or it is asked for."""
+    ticket = lease if isinstance(lease, Ticket) else store.dispatch(lease)
     assert isinstance(ticket, Ticket)
-    return under(ticket), ticket
+    return ticket
 
 
 def under(ticket: Ticket) -> Grant:

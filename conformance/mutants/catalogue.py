@@ -9,14 +9,17 @@ import trio
 
 from conformance.mutants import Patch, mutant
 from reference_runtime import views
+from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
 from reference_runtime.model import canonical
+from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 from reference_runtime.store import Store
 from reference_runtime.worker import Outcome, Worker
 
 if TYPE_CHECKING:
-    from reference_runtime.model import Grant, Json, Remedy, Report, Semantics, Ticket
+    from reference_runtime.model import Facts, Grant, Json, Remedy, Report, Semantics, Ticket
+    from reference_runtime.rows import Operation
 
 #: How long a mutant that puts off a commit puts it off: longer than the way of an answer to its caller.
 LATER_S = 0.03
@@ -50,11 +53,11 @@ def show_before_commit(patch: Patch) -> None:
     """A status shows a result as accepted while its acceptance is still to be committed."""
     shown: dict[str, dict[str, str]] = {}
 
-    async def settle(self: Server, grant: Json, report: Report, answer: Json, detail: str) -> Json:
+    async def settle(self: Server, grant: Json, report: Report, answer: Json, **more: Any) -> Json:
         if report == "succeeded" and "nonce" in answer:
             shown.setdefault(grant["attempt"], {})[grant["operation"]] = answer["nonce"]
             await trio.sleep(LATER_S)
-        return await original(self, grant, report, answer, detail)
+        return await original(self, grant, report, answer, **more)
 
     def status(store: Store, task: str) -> Json:
         found = original_status(store, task)
@@ -101,13 +104,13 @@ def second_task_on_resubmit(patch: Patch) -> None:
 @mutant("never-reassign", "DUR-6", shown_by="tour/kill@reserve#1.applied")
 def never_reassign(patch: Patch) -> None:
     """Work whose worker died stays with the dead."""
-    patch.replace(Store, "reclaim", lambda _self, _generation: None)
+    patch.replace(Ownership, "reclaim", lambda _self, _generation: None)
 
 
 @mutant("execution-id-reused", "DUR-7", shown_by="tour/kill@waiting:release")
 def execution_id_reused(patch: Patch) -> None:
     """Every activation of a worker goes by the same execution id."""
-    patch.replace(Store, "new_execution", lambda _self, name: f"{name}#1")
+    patch.replace(Ownership, "new_execution", lambda _self, name: f"{name}#1")
 
 
 @mutant("dispatch-before-dependency", "DUR-8", shown_by="tour/undisturbed")
@@ -171,11 +174,11 @@ def parameters_drift(patch: Patch) -> None:
 
 
 def _on_unknown(patch: Patch, semantics: Semantics, remedy: Remedy) -> None:
-    def on_unknown(self: Store, of: Semantics) -> Remedy:
+    def on_unknown(self: Acceptance, of: Semantics) -> Remedy:
         return remedy if of == semantics else original(self, of)
 
-    original = Store.on_unknown
-    patch.replace(Store, "on_unknown", on_unknown)
+    original = Acceptance.on_unknown
+    patch.replace(Acceptance, "on_unknown", on_unknown)
 
 
 @mutant("repeat-without-lookup", "EFF-4", shown_by="receivers/kill@shipment#1.applied")
@@ -211,7 +214,7 @@ def error_is_failure(patch: Patch) -> None:
 @mutant("assume-it-happened", "EFF-11", shown_by="tour/kill@ship#1.received")
 def assume_it_happened(patch: Patch) -> None:
     """A dispatched call whose worker went silent is taken for done."""
-    patch.replace(Store, "assume_of_silence", lambda _self, _op: "succeeded")
+    patch.replace(Ownership, "assume_of_silence", lambda _self, _op: "succeeded")
 
 
 @mutant("intent-after-call", "EFF-12", shown_by="tour/kill@reserve#1.applied")
@@ -221,29 +224,30 @@ def intent_after_call(patch: Patch) -> None:
     class LaterError(Exception):
         """Carries the ticket out of a transaction that is rolled back."""
 
-    def dispatch(self: Store, grant: Grant) -> Any:
+    def intend(self: Ownership, op: Operation, grant: Grant) -> Any:
         try:
-            with self._transaction():
-                op = self._operation(grant.attempt, grant.operation)
-                if not self._move(
-                    op, "look_up" if op.remedy == "lookup" else "dispatch", grant.generation, grant.version
-                ):
-                    return self._reject(grant, "dispatch", "")
-                self._record_intent(op, grant.generation)
-                raise LaterError(self._ticket(self._operation(op.attempt, op.id)))  # noqa: TRY301 - rolls the transaction back
+            with self.db:  # a savepoint
+                ticket = original_intend(self, op, grant)
+                if ticket is None:
+                    return None
+                raise LaterError(ticket)  # noqa: TRY301 - rolls the savepoint back
         except LaterError as later:
             return later.args[0]
 
-    def settle(self: Store, grant: Grant, report: Report, answer: Json | None, detail: str) -> Any:
-        op = self._operation(grant.attempt, grant.operation)
-        if op.generation == grant.generation and op.version < grant.version:
-            before = grant.__class__(grant.attempt, grant.operation, grant.generation, op.version)
-            original_dispatch(self, before)
-        return original_settle(self, grant, report, answer, detail)
+    def settle(
+        self: Acceptance, grant: Grant, report: Report, answer: Json | None, detail: str, facts: Facts = NOTHING_KNOWN
+    ) -> Any:
+        with self._transaction():
+            op = self._operation(grant.attempt, grant.operation)
+            if op.generation == grant.generation and op.version < grant.version:
+                before = grant.__class__(grant.attempt, grant.operation, grant.generation, op.version)
+                assert isinstance(self, Ownership)
+                original_intend(self, op, before)
+            return original_settle(self, grant, report, answer, detail, facts)
 
-    original_dispatch, original_settle = Store.dispatch, Store.settle
-    patch.replace(Store, "dispatch", dispatch)
-    patch.replace(Store, "settle", settle)
+    original_intend, original_settle = Ownership._intend, Acceptance.settle  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Ownership, "_intend", intend)
+    patch.replace(Acceptance, "settle", settle)
 
 
 # ---- ownership
@@ -253,10 +257,12 @@ def intent_after_call(patch: Patch) -> None:
 def accept_stale_generation(patch: Patch) -> None:
     """A result counts whoever sends it, also after the operation went to another worker."""
 
-    def settle(self: Store, grant: Grant, report: Report, answer: Json | None, detail: str) -> Any:
+    def settle(
+        self: Acceptance, grant: Grant, report: Report, answer: Json | None, detail: str, facts: Facts = NOTHING_KNOWN
+    ) -> Any:
         op = self._operation(grant.attempt, grant.operation)
         if report != "succeeded" or (op.generation, op.version) == (grant.generation, grant.version):
-            return original(self, grant, report, answer, detail)
+            return original(self, grant, report, answer, detail, facts)
         with self._transaction():
             self.db.execute(
                 "UPDATE operation SET state = 'succeeded', answer = ?, due_ns = NULL, version = version + 1"
@@ -268,8 +274,8 @@ def accept_stale_generation(patch: Patch) -> None:
             self._conclude(op.attempt)
         return None
 
-    original = Store.settle
-    patch.replace(Store, "settle", settle)
+    original = Acceptance.settle
+    patch.replace(Acceptance, "settle", settle)
 
 
 # ---- signals

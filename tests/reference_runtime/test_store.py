@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from reference_runtime import Refusal, Store, StoreError, views
-from reference_runtime.model import Grant, Policy, Rejected, Ticket
+from reference_runtime.model import Grant, Policy, Rejected
 from reference_runtime.schema import PRAGMAS, SCHEMA_VERSION
-from tests.runtime_rig import EAGER, MS, call, finish, par, plan, sleep, states, take, under, wait
+from tests.runtime_rig import EAGER, MS, call, finish, intended, par, plan, sleep, states, take, under, wait
 
 
 @pytest.fixture
@@ -97,8 +97,7 @@ def test_an_operation_opens_with_the_acceptance_it_waits_for(store):
     assert [grant.operation for grant in grants] == ["a", "b"]
     for grant in grants:
         assert store.claim("w", [1, 2], 9) == []
-        ticket = store.dispatch(grant)
-        assert isinstance(ticket, Ticket)
+        ticket = intended(store, grant)
         assert store.settle(under(ticket), "succeeded", {"nonce": f"n-{grant.operation}"}, "") is None
     assert take(store)[1].carries == {"a": "n-a", "b": "n-b"}
 
@@ -128,7 +127,7 @@ def test_a_repeat_says_what_the_first_invocation_said(store):
 def test_equal_parameters_are_not_equal_operations(store):
     """Two operations that say the same have keys of their own."""
     store.submit("t", plan(par(call("a", x=1), call("b", x=1))))
-    keys = [store.dispatch(grant).key for grant in store.claim("w", [], 2)]  # type: ignore[union-attr]
+    keys = [intended(store, lease).key for lease in store.claim("w", [], 2)]
     assert len(set(keys)) == 2
 
 
@@ -147,9 +146,10 @@ def test_generations_never_repeat(store):
     assert seen == sorted(set(seen))
 
 
-def test_a_grant_that_got_lost_is_given_again(store):
+@pytest.mark.parametrize("service", ["ledger", "mailer"])
+def test_a_lease_that_got_lost_is_given_again(store, service):
     """A worker that does not know of a lease it owns gets it once more, under the same generation; nobody else does."""
-    store.submit("t", plan(call("a")))
+    store.submit("t", plan(call("a", service)))
     lost = store.claim("w", [], 1)
     assert store.claim("other", [], 1) == []
     assert store.claim("w", [], 1) == lost
@@ -158,8 +158,9 @@ def test_a_grant_that_got_lost_is_given_again(store):
 
 def test_an_intent_asked_for_again_is_the_same_intent(store):
     """A dispatch whose acknowledgement was lost makes no second invocation."""
-    store.submit("t", plan(call("a")))
+    store.submit("t", plan(call("a", "mailer")))
     (grant,) = store.claim("w", [], 1)
+    assert isinstance(grant, Grant)
     assert store.dispatch(grant) == store.dispatch(grant)
     assert store._value("SELECT count(*) FROM invocation") == 1
 
@@ -183,6 +184,7 @@ def test_a_lease_taken_back_before_the_intent_dispatches_nothing(store):
     (grant,) = store.claim("w", [], 1)
     store.reclaim(grant.generation)
     store.reclaim(grant.generation)
+    assert isinstance(grant, Grant)
     assert isinstance(store.dispatch(grant), Rejected)
     assert states(views.status(store, "t")) == {"a": "planned"}
     assert len(store.claim("w2", [], 1)) == 1
@@ -204,7 +206,7 @@ def test_a_report_repeated_counts_once(store):
     for _ in range(2):
         assert store.settle(grant, "succeeded", {"nonce": "x"}, "") is None
     assert isinstance(store.settle(grant, "succeeded", {"nonce": "other"}, ""), Rejected)
-    assert store.accepted_answers("t.1") == {"a": "x"}
+    assert store.accepted_answers("t.1", ["a", "b"]) == {"a": "x"}
 
 
 @pytest.mark.parametrize(
@@ -290,8 +292,7 @@ def test_unresolved_is_not_failed(store):
     store.submit("t", plan(par(call("m", "mailer"), call("a")), call("z")))
     grants = store.claim("w", [], 2)
     for grant, report in zip(grants, ("unknown", "succeeded"), strict=True):
-        ticket = store.dispatch(grant)
-        assert isinstance(ticket, Ticket)
+        ticket = intended(store, grant)
         store.settle(under(ticket), report, {"nonce": "x"} if report == "succeeded" else None, "lost")  # type: ignore[arg-type]
     status = views.status(again(store), "t")
     assert status["state"] == "blocked"
@@ -301,25 +302,22 @@ def test_unresolved_is_not_failed(store):
 
 def test_after_a_failure_nothing_new_begins(store):
     """A definite no ends the attempt; what was granted but not dispatched, waits and timers go no further."""
-    store.submit("t", plan(par(call("a"), call("b"), wait("w", "go"), sleep("s", 0)), call("z")))
+    store.submit("t", plan(par(call("a"), call("b", "mailer"), wait("w", "go"), sleep("s", 0)), call("z")))
     first, second = store.claim("w", [], 2)
-    ticket = store.dispatch(first)
-    assert isinstance(ticket, Ticket)
-    store.settle(under(ticket), "failed", None, "400: no")
+    store.settle(under(intended(store, first)), "failed", None, "400: no")
+    assert isinstance(second, Grant)
     assert isinstance(store.dispatch(second), Rejected)
     assert store.fire_timers() == 0
     assert store.signal("t", "1", "go", {"nonce": "x"})["disposition"] == "late"
     status = views.status(store, "t")
-    assert (status["state"], status["error"]) == ("failed", "a failed: 400: no")
+    assert (status["state"], status["error"]) == ("failed", "a failed: rejected: 400: no")
 
 
 def test_what_was_dispatched_before_a_failure_is_followed_to_its_end(store):
     """A failed attempt is over only once no effect of it is still open."""
     store.submit("t", plan(par(call("a"), call("b", "registry"))))
     first, second = store.claim("w", [], 2)
-    one, two = store.dispatch(first), store.dispatch(second)
-    assert isinstance(one, Ticket)
-    assert isinstance(two, Ticket)
+    one, two = intended(store, first), intended(store, second)
     store.settle(under(one), "failed", None, "400")
     store.settle(under(two), "unknown", None, "reset")
     assert views.status(store, "t")["state"] == "running"

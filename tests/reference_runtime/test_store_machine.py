@@ -72,6 +72,9 @@ class StoreMachine(RuleBasedStateMachine):
             assert not any(
                 old.generation == grant.generation and old.operation != grant.operation for old in self.grants
             )
+            if isinstance(grant, Ticket):
+                self._learn(grant)
+                grant = under(grant)  # noqa: PLW2901 - what is settled under
             if grant not in self.grants:
                 self.grants.append(grant)
 
@@ -80,8 +83,13 @@ class StoreMachine(RuleBasedStateMachine):
     def dispatch(self, data: st.DataObject) -> None:
         grant = data.draw(st.sampled_from(self.grants))
         ticket = self.store.dispatch(grant)
-        if isinstance(ticket, Ticket) and grant.generation not in self.tickets:
-            self.tickets[grant.generation] = ticket
+        if isinstance(ticket, Ticket):
+            self._learn(ticket)
+
+    def _learn(self, ticket: Ticket) -> None:
+        known = self.tickets.setdefault(ticket.generation, ticket)
+        assert known == ticket, "one lease, two requests"
+        if known is ticket:
             self._check_ticket(ticket)
 
     def _check_ticket(self, ticket: Ticket) -> None:

@@ -103,7 +103,7 @@ def test_http_looks_up_by_reference():
     """A look-up is a GET by the caller's own reference; 404 means that there is no effect."""
     seen: list[bytes] = []
     assert _ask("http", _http(b"HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\n{}", seen), lookup=True) is None
-    assert seen[0].startswith(b"GET /ledger?reference=t%3Aa HTTP/1.1\r\n")
+    assert seen[0].startswith(b"GET /ledger?reference=t%3Aa&script=%5B%22ok%22%5D HTTP/1.1\r\n")
 
 
 def test_lines_say_everything_once():

@@ -6,11 +6,13 @@ processes, and the same calls are simulated. Settings come from the environment,
 
 - SIMKIT_STATE: the folder of the store; SIMKIT_ENGINE_HOST, SIMKIT_ENGINE_PORT: where the server listens;
 - SIMKIT_SERVICES: `http://host:port`, or `lines://host:port`; SIMKIT_CALL_TIMEOUT_MS: how long a call may take;
+- SIMKIT_SECRETS: the secrets that requests may name, as a JSON object; they go no further than the requests;
 - REFERENCE_LEASE_MS: how long a silent worker keeps its work.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,11 @@ async def run_engine(env: Mapping[str, str]) -> None:
 async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
     """A worker, and a client that speaks the adapter protocol over `control`, until the kit closes it."""
     address = _host(env), int(env["SIMKIT_ENGINE_PORT"])
-    tools = connect(env["SIMKIT_SERVICES"], timeout_ns=int(env.get("SIMKIT_CALL_TIMEOUT_MS", "2000")) * MS)
+    tools = connect(
+        env["SIMKIT_SERVICES"],
+        timeout_ns=int(env.get("SIMKIT_CALL_TIMEOUT_MS", "2000")) * MS,
+        secrets=json.loads(env.get("SIMKIT_SECRETS", "{}")),
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(Worker(Client(*address), tools).run)
         await serve_streams(Verbs(Client(*address, patience=PATIENCE)), _receiver(control), control.send_all)

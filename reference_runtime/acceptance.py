@@ -1,0 +1,205 @@
+"""Acceptance: what comes of a report, each time in one transaction with everything that follows from it.
+
+A result counts under the generation and version it was dispatched under, once; a repeat of it is acknowledged, a stale one
+is kept as evidence. What gave no result is tried again, asked about or ended: by the receiver's contract, within limits.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from reference_runtime.model import (
+    MOVES,
+    UNKNOWN,
+    Facts,
+    Grant,
+    Move,
+    Rejected,
+    Remedy,
+    Report,
+    Semantics,
+    canonical,
+)
+from reference_runtime.progress import Progress
+from reference_runtime.reconcile import Reconcile
+from reference_runtime.retries import Limits, Past, backoff_ns, decide, limits_of
+from reference_runtime.rows import Operation
+
+NOTHING_KNOWN = Facts()
+
+
+class Acceptance(Progress, Reconcile):
+    """Taking reports, and deciding what becomes of operations that have no result."""
+
+    def settle(
+        self,
+        grant: Grant,
+        report: Report,
+        answer: Mapping[str, Any] | None,
+        detail: str,
+        facts: Facts = NOTHING_KNOWN,
+    ) -> Rejected | None:
+        """Take what an invocation came to. None when it counts, also when it is repeated; else why it does not."""
+        with self._transaction():
+            op = self._operation(grant.attempt, grant.operation)
+            if self._already_settled(grant, report, answer):
+                return None
+            if not self._apply(op, report, grant.generation, grant.version, answer, detail, facts):
+                return self._reject(grant, report, canonical(answer) if answer is not None else detail)
+            self._end_invocation(
+                grant.generation, report, canonical(answer) if answer is not None else detail, facts.external
+            )
+            self._audit_holder(op.task, grant, "settle", report)
+            self._conclude(op.attempt)
+            return None
+
+    def _apply(
+        self,
+        op: Operation,
+        report: Report,
+        generation: int,
+        version: int,
+        answer: Mapping[str, Any] | None,
+        detail: str,
+        facts: Facts = NOTHING_KNOWN,
+    ) -> bool:
+        """Make the transition a report asks for, and what follows from it. False when the fence does not hold."""
+        why = ""
+        if (op.generation, op.version) == (generation, version):
+            report, why = self.reading(op, report, answer)
+        move = MOVES[report]
+        reason = why or (f"{facts.reason or _CODES.get(report, report)}: {detail}" if detail else None)
+        if not self._move(op, move, generation, version, canonical(answer) if answer is not None else None, reason):
+            return False
+        self._release(generation)
+        self.follow(op, report, answer)
+        if move in ("accept", "find"):
+            if move == "find":
+                self.end_search(op, "found")
+            self._advance(op.attempt, op.id)
+        elif move == "refuse":
+            self._withdraw(op.attempt)
+        else:
+            now = op._replace(generation=generation, version=version + 1)
+            if self.is_final(now):
+                self._end(now, "give_up", why or "check-timeout: no answer from the checker")
+                return True
+            self._remedy(now, self.remedy_for(op, report), report, facts.retry_after_ns)
+        return True
+
+    def remedy_for(self, op: Operation, report: Report) -> Remedy:
+        """What to do about an invocation that gave no result; a look-up that went unanswered is simply asked again."""
+        if report == "missing":
+            return self.on_missing(op.semantics)
+        if op.state == "unknown" or report == "unknown":
+            return self.on_unknown(op.semantics)
+        return self.on_busy(op.semantics) if report == "busy" else "repeat"
+
+    def on_unknown(self, semantics: Semantics) -> Remedy:
+        """An outcome nobody knows: repeat what may be repeated, look up what can be, and leave the rest alone."""
+        return UNKNOWN[semantics]
+
+    def on_busy(self, semantics: Semantics) -> Remedy:
+        """The receiver is at it for this very key, or refused to begin: ask again later, under the same key."""
+        return "repeat"
+
+    def on_missing(self, semantics: Semantics) -> Remedy:
+        """The receiver knows of no such effect: it did not happen, so it may be asked for."""
+        return "repeat"
+
+    def _remedy(self, op: Operation, remedy: Remedy, report: Report, retry_after_ns: int) -> None:
+        """Try again when and as the limits allow, or end it. `op` is as the report's own move left it."""
+        was_question = op.state == "unknown"
+        doubt = report == "unknown" or (bool(op.in_doubt) and report != "missing")
+        op = op._replace(in_doubt=int(doubt))
+        if report == "missing":
+            self.end_search(op, "missing")
+        if remedy == "lookup":
+            self.open_search(op)
+        tries = self.lookups(op) if was_question else op.tries
+        delay_ns = 0 if report == "missing" else self.backoff_ns(tries, retry_after_ns)
+        due_ns = time.time_ns() + delay_ns
+        verdict, reason = decide(remedy, self.past_of(op, remedy), self.limits_of(op), due_ns)
+        if verdict in ("repeat", "lookup"):
+            self._reschedule(op, remedy, due_ns)
+        else:
+            self._end(
+                op, "give_up" if verdict == "give_up" else "exhaust", f"{reason}: {report} after {op.tries} tries"
+            )
+
+    def _end(self, op: Operation, move: Move, reason: str) -> bool:
+        """End an operation without a result: left unresolved, or failed where nothing of it can have happened."""
+        self.end_search(op, "unresolved")
+        if not self._move(op, move, op.generation, op.version, None, reason):
+            return False
+        if move == "exhaust":
+            self._withdraw(op.attempt)
+        return True
+
+    def past_of(self, op: Operation, remedy: Remedy) -> Past:
+        """What the operation has been through, from its rows: counted across crashes and workers."""
+        lookups = self.lookups(op) if remedy == "lookup" else 0
+        return Past(op.semantics, op.tries, op.deaths, lookups, op.first_ns, bool(op.in_doubt))
+
+    def limits_of(self, op: Operation) -> Limits:
+        """The limits of one operation: the policy's, or what its plan asks for."""
+        spec = json.loads(op.spec)
+        return limits_of(self.policy, spec.get("tries"), spec.get("elapsed_ns"))
+
+    def backoff_ns(self, tries: int, retry_after_ns: int = 0) -> int:
+        """How long to wait after `tries` tries, from the store's own source of chance."""
+        return backoff_ns(tries, self.policy, self.rng, retry_after_ns)
+
+    def _reschedule(self, op: Operation, remedy: Remedy | None, due_ns: int) -> None:
+        self.db.execute(
+            "UPDATE operation SET remedy = ifnull(?, remedy), due_ns = ?, in_doubt = ?, version = version + 1"
+            " WHERE attempt = ? AND id = ?",
+            (remedy, due_ns, op.in_doubt, op.attempt, op.id),
+        )
+
+    def _withdraw(self, attempt: str) -> None:
+        """After a definite failure nothing new begins; what was dispatched is still followed to its end."""
+        self.db.execute(
+            "DELETE FROM lease WHERE attempt = ?1 AND operation IN"
+            " (SELECT id FROM operation WHERE attempt = ?1 AND state = 'planned')",
+            (attempt,),
+        )
+        self.db.execute("DELETE FROM timer WHERE attempt = ? AND fired_ns IS NULL", (attempt,))
+        self.db.execute(
+            "UPDATE operation SET due_ns = NULL, opened_ns = NULL, version = version + 1"
+            " WHERE attempt = ? AND state = 'planned' AND kind != 'sweep'",
+            (attempt,),
+        )
+        self.release_withdrawn(attempt, time.time_ns())
+        self.stop_children(attempt, "owner-failed: the task it belongs to has failed")
+
+    def _reject(self, grant: Grant, report: str, detail: str) -> Rejected:
+        self.db.execute(
+            "INSERT INTO evidence (attempt, operation, generation, report, detail, at_ns) VALUES (?, ?, ?, ?, ?, ?)",
+            (grant.attempt, grant.operation, grant.generation, report, detail, time.time_ns()),
+        )
+        self._audit_holder(self._operation(grant.attempt, grant.operation).task, grant, "refuse", f"stale {report}")
+        return Rejected(f"generation {grant.generation} no longer owns {grant.attempt}:{grant.operation}")
+
+    def _already_settled(self, grant: Grant, report: Report, answer: Mapping[str, Any] | None) -> bool:
+        row = self._row("SELECT report, detail FROM invocation WHERE generation = ?", grant.generation)
+        return row is not None and row[0] == report and (answer is None or row[1] == canonical(answer))
+
+    def _open_invocation(self, generation: int) -> bool:
+        return self._row("SELECT 1 FROM invocation WHERE generation = ? AND ended_ns IS NULL", generation) is not None
+
+    def _end_invocation(self, generation: int, report: Report, detail: str, external: str | None = None) -> None:
+        self.db.execute(
+            "UPDATE invocation SET report = ?, detail = ?, ended_ns = ?, external = ? WHERE generation = ?",
+            (report, detail, time.time_ns(), external, generation),
+        )
+
+    def _release(self, generation: int) -> None:
+        self.db.execute("DELETE FROM lease WHERE generation = ?", (generation,))
+
+
+#: What a report is called as the reason of a transition, where its own name is not it.
+_CODES: Mapping[Report, str] = {"failed": "rejected", "unknown": "outcome-unknown"}

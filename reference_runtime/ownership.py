@@ -1,0 +1,307 @@
+"""Ownership: who carries an operation out, and the intent that is durable before anything leaves.
+
+A lease is permission for one invocation. Where the receiver's contract allows a repeat or a question, the intent is
+recorded in the transaction that leases, and its holder gets a ticket: one commit, one round trip. A *blind* receiver allows
+neither, so a holder that never got the word must not count as one that acted on it: it is granted first, and its intent is
+recorded when the holder asks for it. What was handed out and got lost on the way is handed out again, under the same lease.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
+from reference_runtime.model import Facts, Grant, Json, Rejected, Report, Ticket, canonical
+from reference_runtime.retries import KEYED, decide
+from reference_runtime.rows import Operation
+
+Lease = Grant | Ticket
+
+
+class Ownership(Acceptance):
+    """Claiming, dispatching, handing back and taking back."""
+
+    def new_execution(self, name: str) -> str:
+        """An id for one activation of a worker; it never repeats, whatever the worker is called."""
+        with self._transaction():
+            return f"{name}#{self._next('execution')}"
+
+    def claim(self, execution: str, holding: Collection[int], limit: int) -> list[Lease]:
+        """Lease up to `limit` claimable operations to `execution`.
+
+        Leases a claim gave it and that it does not list in `holding` come first: the answer got lost on the way.
+        """
+        with self._transaction():
+            again = [one for one in self._handed_out(execution, None) if one.generation not in holding][:limit]
+            return again + self._take(execution, limit - len(again), None)
+
+    def turn(
+        self,
+        grant: Grant,
+        report: Report,
+        answer: Mapping[str, Any] | None,
+        detail: str,
+        facts: Facts = NOTHING_KNOWN,
+        *,
+        execution: str,
+        limit: int,
+    ) -> tuple[Rejected | None, list[Lease]]:
+        """Settle, and lease the next operations to the same execution: one transaction for a whole step.
+
+        Asked again (the answer was lost), it hands out what it handed out before and nothing else.
+        """
+        with self._transaction():
+            is_repeat = self._already_settled(grant, report, answer)
+            if (rejected := self.settle(grant, report, answer, detail, facts)) is not None:
+                return rejected, []
+            if is_repeat:
+                return None, self._handed_out(execution, grant.generation)
+            return None, self._take(execution, limit, grant.generation)
+
+    def runnable(self, now_ns: int, limit: int) -> list[Operation]:
+        """The operations a worker may take now, the longest due first."""
+        where = "WHERE o.due_ns <= ? ORDER BY o.due_ns, o.attempt, o.position LIMIT ?"
+        return self._operations(where, now_ns, limit) if limit > 0 else []
+
+    def next_work_ns(self) -> int | None:
+        """When the next operation becomes claimable."""
+        due_ns: int | None = self._value("SELECT min(due_ns) FROM operation WHERE due_ns IS NOT NULL")
+        return due_ns
+
+    def leases(self) -> list[tuple[int, str]]:
+        """Every lease that was not given back: generation and execution."""
+        rows = self._rows("SELECT generation, execution FROM lease ORDER BY generation")
+        return [(row[0], row[1]) for row in rows]
+
+    def _take(self, execution: str, limit: int, source: int | None) -> list[Lease]:
+        now_ns = time.time_ns()
+        leases, passed_over = list[Lease](), set[str]()
+        for op in self.runnable(now_ns, limit):
+            if op.attempt in passed_over:  # what was just read of it may no longer hold
+                continue
+            if self._ended_by_its_limits(op, now_ns) or not self.affords(op, now_ns):
+                passed_over.add(op.attempt)
+            else:
+                leases.append(self._lease(op, execution, source))
+        for attempt in dict.fromkeys(lease.attempt for lease in leases):
+            self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, attempt))
+            self._conclude(attempt)
+        return leases
+
+    def _ended_by_its_limits(self, op: Operation, now_ns: int) -> bool:
+        """End a call whose time or key has run out while it waited to be claimed; whether it was ended."""
+        if op.state != "unknown" or op.remedy != "repeat":
+            return False
+        verdict, reason = decide("repeat", self.past_of(op, "repeat"), self.limits_of(op), now_ns)
+        if verdict == "repeat":
+            return False
+        self._end(op, "give_up" if verdict == "give_up" else "exhaust", f"{reason}: before try {op.tries + 1}")
+        self._conclude(op.attempt)
+        return True
+
+    def _lease(self, op: Operation, execution: str, source: int | None) -> Lease:
+        generation = self._next("generation")
+        self.db.execute(
+            "UPDATE operation SET generation = ?, version = version + 1, due_ns = NULL"
+            " WHERE attempt = ? AND id = ? AND generation = ? AND version = ?",
+            (generation, op.attempt, op.id, op.generation, op.version),
+        )
+        self.db.execute(
+            "INSERT INTO lease (generation, attempt, operation, execution, source) VALUES (?, ?, ?, ?, ?)",
+            (generation, op.attempt, op.id, execution, source),
+        )
+        self.audit(op.task, execution, f"lease {generation}", "claim", op.id)
+        grant = Grant(op.attempt, op.id, generation, op.version + 1)
+        if not self.intends_with_lease(op):
+            return grant
+        ticket = self._intend(op._replace(generation=generation, version=grant.version), grant)
+        assert ticket is not None, f"{op} was claimable and could not be dispatched"
+        return ticket
+
+    def intends_with_lease(self, op: Operation) -> bool:
+        """Whether the intent is recorded with the lease: an intent that is never acted on must do no harm."""
+        return op.semantics != "blind"
+
+    def _handed_out(self, execution: str, source: int | None) -> list[Lease]:
+        """The leases `execution` still has from one source, as they were handed out."""
+        rows = self._rows(
+            "SELECT attempt, operation FROM lease WHERE execution = ? AND source IS ? ORDER BY generation",
+            execution,
+            source,
+        )
+        return [self._lease_again(self._operation(*row)) for row in rows]
+
+    def _lease_again(self, op: Operation) -> Lease:
+        if self._open_invocation(op.generation):
+            return self._ticket(op)
+        return Grant(op.attempt, op.id, op.generation, op.version)
+
+    # -- intents
+
+    def dispatch(self, grant: Grant) -> Ticket | Rejected:
+        """Record the intent to call: durable when this returns, and only then may a byte leave.
+
+        Asked again under the same lease (the acknowledgement was lost), the same ticket comes back.
+        """
+        with self._transaction():
+            op = self._operation(grant.attempt, grant.operation)
+            if op.generation == grant.generation and self._open_invocation(grant.generation):
+                return self._ticket(op)
+            return self._intend(op, grant) or self._reject(grant, "dispatch", "")
+
+    def _intend(self, op: Operation, grant: Grant) -> Ticket | None:
+        """Dispatch under a grant and record what will be sent; None when the fence does not hold."""
+        if not self._move(op, "look_up" if op.remedy == "lookup" else "dispatch", grant.generation, grant.version):
+            return None
+        return self._ticket(self._record_intent(op._replace(version=grant.version + 1), grant.generation))
+
+    def _record_intent(self, op: Operation, generation: int) -> Operation:
+        """Write down one invocation: what is sent, and that it counts as a try, or as a question of the open search."""
+        self.prepare(op)
+        request, key, now_ns = self.request_for(op), self.key_for(op), time.time_ns()
+        is_question = op.remedy == "lookup"
+        tries = op.tries + (not is_question)
+        first_ns = op.first_ns if op.first_ns is not None else now_ns
+        self.db.execute(
+            "UPDATE operation SET request = ?, key = ?, tries = ?, first_ns = ? WHERE attempt = ? AND id = ?",
+            (request, key, tries, first_ns, op.attempt, op.id),
+        )
+        if is_question:
+            self.count_lookup(op)
+        self.db.execute(
+            "INSERT INTO invocation (generation, attempt, operation, action, key, digest, execution, started_ns)"
+            " SELECT ?, ?, ?, ?, ?, ?, execution, ? FROM lease WHERE generation = ?",
+            (
+                generation,
+                op.attempt,
+                op.id,
+                "lookup" if is_question else "call",
+                key,
+                request_digest(json.loads(request)),
+                now_ns,
+                generation,
+            ),
+        )
+        self._touch(op.attempt)
+        return op._replace(request=request, key=key, tries=tries, first_ns=first_ns)
+
+    def request_for(self, op: Operation) -> str:
+        """What the operation's request says, as JSON; fixed when first recorded, so that every repeat says the same."""
+        if op.request is not None:
+            return op.request
+        spec = json.loads(op.spec)
+        answers = self.accepted_answers(op.attempt, spec["carries"])
+        request = {"params": self.params_of(op), "carries": answers, "script": spec["script"]}
+        return canonical({**request, "secret": spec["secret"]} if spec.get("secret") else request)
+
+    def key_for(self, op: Operation) -> str | None:
+        """The one key of an operation, the same for every invocation and worker; None where the receiver takes none."""
+        return f"{op.attempt}:{op.id}" if op.semantics in KEYED else None
+
+    def fields_for(self, op: Operation) -> Json:
+        """What this one invocation says beside the recorded request: its fencing token, and the time it is left."""
+        fields: Json = {"token": op.generation} if op.semantics == "fenced" else {}
+        remaining_ns = self.remaining_ns(op.task, time.time_ns())
+        if remaining_ns is not None:
+            fields["remaining_ns"] = max(0, remaining_ns)
+        return fields | self.particular_fields(op)
+
+    def accepted_answers(self, attempt: str, names: Collection[str]) -> dict[str, str]:
+        """The accepted nonce of every operation in `names` that has one, in the order of the plan."""
+        if not names:
+            return {}
+        rows = self._rows(
+            "SELECT o.id, o.answer ->> 'nonce' FROM json_each(?) name CROSS JOIN operation o ON o.id = name.value"
+            " WHERE o.attempt = ? AND o.accepted AND o.answer ->> 'nonce' IS NOT NULL ORDER BY o.position",
+            canonical(list(names)),
+            attempt,
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def _ticket(self, op: Operation) -> Ticket:
+        assert op.request is not None
+        request = json.loads(op.request)
+        is_question = op.remedy == "lookup"
+        if is_question:
+            request["script"] = json.loads(op.spec).get("lookups") or []
+        return Ticket(
+            task=op.task,
+            attempt=op.attempt,
+            operation=op.id,
+            generation=op.generation,
+            version=op.version,
+            action="lookup" if is_question else "call",
+            tool=op.tool,
+            key=op.key,
+            invocation=op.tries,
+            fields=self.fields_for(op),
+            **request,
+        )
+
+    # -- the end of a lease
+
+    def reclaim(self, generation: int) -> None:
+        """Take back a lease whose holder went silent. Noticing it again changes nothing: one death counts once."""
+        with self._transaction():
+            row = self._row("SELECT attempt, operation FROM lease WHERE generation = ?", generation)
+            if row is None:
+                return
+            op = self._operation(row[0], row[1])
+            usage = self.silent_usage(is_dispatched=self._open_invocation(generation))
+            self.settle_usage(op, usage, None, time.time_ns())
+            if self._open_invocation(generation):
+                report = self.assume_of_silence(op)
+                self._end_invocation(generation, report, "the lease ran out")
+                self._apply(self._count_death(op), report, generation, op.version, None, "the lease ran out")
+            else:
+                self._release(generation)
+                self._reschedule(op, None, time.time_ns())
+            self._conclude(op.attempt)
+
+    def assume_of_silence(self, op: Operation) -> Report:
+        """What is taken to have come of a dispatched invocation whose holder went silent: nothing is known of it."""
+        return "unknown"
+
+    def _count_death(self, op: Operation) -> Operation:
+        self.db.execute("UPDATE operation SET deaths = deaths + 1 WHERE attempt = ? AND id = ?", (op.attempt, op.id))
+        return op._replace(deaths=op.deaths + 1)
+
+    def hand_back(self, execution: str) -> list[int]:
+        """Take back every lease of an execution that says it is over and that nothing was sent under these.
+
+        They may be claimed at once, and cost no try. The generations that were handed back.
+        """
+        with self._transaction():
+            held = [generation for generation, holder in self.leases() if holder == execution]
+            for generation in held:
+                self._take_back_unsent(generation)
+            return held
+
+    def _take_back_unsent(self, generation: int) -> None:
+        attempt, operation = self._rows("SELECT attempt, operation FROM lease WHERE generation = ?", generation)[0]
+        op = self._operation(attempt, operation)
+        if self._open_invocation(generation):
+            self._end_invocation(generation, "unsent", "handed back")
+            self._move(op, "lose", generation, op.version, None, "handed-back: the worker stopped")
+            if op.remedy == "lookup":
+                self.count_lookup(op, -1)
+            else:
+                self.db.execute(
+                    "UPDATE operation SET tries = tries - 1, first_ns = iif(tries = 1, NULL, first_ns)"
+                    " WHERE attempt = ? AND id = ?",
+                    (attempt, operation),
+                )
+        self._release(generation)
+        self.settle_usage(op, "unsent", None, time.time_ns())
+        self._reschedule(op, op.remedy or "repeat", time.time_ns())
+        self._conclude(attempt)
+
+
+def request_digest(request: Json) -> str:
+    """What is asked for, as receivers fingerprint it: 16 bytes of blake2b over parameters and carried answers, in hex."""
+    asked = json.dumps([request["params"], request["carries"]], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(asked.encode("ascii"), digest_size=16).hexdigest()
