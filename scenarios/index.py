@@ -8,41 +8,47 @@
 - a request is *late* when its worker had already died, or had been paused with a newer one up: it may have been on
   its way for any length of time, so it proves nothing about what its worker would do now.
 
-Nothing here blames anybody; it only joins events.
+Order is meant as it is certain: what a decision of the plan may leave out (the arm not taken, the losers of a race) precedes
+only what depends on the same decision. Nothing here blames anybody; `scenarios.joining` joins the events.
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import attrs
 
-from scenarios.history import (
-    ACCEPTED,
-    STORM,
-    Answered,
-    Applied,
-    Asked,
-    Closed,
-    Died,
-    Fired,
-    History,
-    Paused,
-    Quiet,
-    Received,
-    Replied,
-    Resumed,
-    Started,
+from scenarios.bodies import ArtifactEntry, EventPage, Journal
+from scenarios.history import Closed, Died, History, Quiet, Replied, Started
+from scenarios.joining import (
+    accepted_of,
+    asks_of,
+    authority_of,
+    commands_of,
+    fired_of,
+    first_of,
+    is_halt,
+    journals_among,
+    listings_among,
+    pages_among,
+    pauses_of,
+    requests_of,
+    signals_among,
+    statuses_of,
+    stopped_spans,
+    storm_of,
+    workers_of,
 )
-from scenarios.observed import Ask, Request, Seen, Signal
-from scenarios.plan import SEMANTICS, Requester, Semantics
+from scenarios.observed import Ask, Command, Request, Said, Seen, Signal
+from scenarios.plan import SEMANTICS, Approve, Call, Check, Fail, Model, Requester, Semantics
 
 #: A service that answered within this time answered before any sane client gave up on it (a scripted "slow" is longer).
 PROMPT_NS = 150_000_000
-#: Actions that touch only what the kit asks; they give a harness no reason to repeat a call.
-_ASKING_ACTIONS = ("repeat", "early", "lose-ack")
+#: Who has authority, unless it was withdrawn.
+AUTHORISED = ("alice",)
 
 
 @attrs.frozen
@@ -50,13 +56,18 @@ class Facts:
     """Everything the judges share about one history. Lists are in order of observation."""
 
     history: History
-    requests: tuple[Request, ...]
+    requests: tuple[Request, ...]  # of calls, models and compensations
+    others: tuple[Request, ...]  # of artifacts, checks and approvals (asking the desk)
     asks: tuple[Ask, ...]
     statuses: tuple[Seen, ...]
-    signals: tuple[Signal, ...]
-    before: Mapping[str, tuple[str, ...]]  # leaf → the leaves directly before it
+    signals: tuple[Signal, ...]  # of the plan's own
+    commands: tuple[Command, ...]  # these, and directions, notices, decisions, cancellations, pauses and goings on
+    journals: tuple[Said[Journal], ...]
+    pages: tuple[Said[EventPage], ...]
+    listings: tuple[Said[tuple[ArtifactEntry, ...]], ...]  # of artifacts
+    before: Mapping[str, tuple[str, ...]]  # leaf → the leaves directly and certainly before it
     after: Mapping[str, tuple[str, ...]]
-    ancestors: Mapping[str, frozenset[str]]  # leaf → everything it depends on
+    ancestors: Mapping[str, frozenset[str]]  # leaf → everything it certainly depends on
     calls: Mapping[str, Requester]
     accepted_at: Mapping[str, int]  # op → first event from which it is known accepted
     started: Mapping[int, int]  # incarnation → index
@@ -67,6 +78,9 @@ class Facts:
     storm: tuple[int, int]  # indexes between which the world itself misbehaved; the same twice for none
     halts: tuple[int, ...]  # indexes of Died, Paused, Resumed and of every Fired that touches workers or services
     troubles: tuple[int, ...]  # halts, and replies that were lost or said 5xx
+    fired: tuple[tuple[int, str, str], ...]  # index, action and label of each interruption
+    authority: Mapping[str, tuple[tuple[int, bool], ...]]  # actor → when it was granted or withdrawn
+    stopped: tuple[tuple[int, int], ...]  # spans of events in which the run was certainly paused
     quiet: int | None
     closed: int | None
 
@@ -74,10 +88,18 @@ class Facts:
 
     def dispatches(self, op: str) -> tuple[Request, ...]:
         """Requests to carry out `op` (lookups left out)."""
-        return tuple(request for request in self.requests if request.op == op and not request.event.lookup)
+        return tuple(request for request in self._sent(op) if request.op == op and not request.event.lookup)
 
     def lookups(self, op: str) -> tuple[Request, ...]:
-        return tuple(request for request in self.requests if request.op == op and request.event.lookup)
+        return tuple(request for request in self._sent(op) if request.op == op and request.event.lookup)
+
+    @functools.cached_property
+    def sent(self) -> tuple[Request, ...]:
+        """Everything this run's operations sent, in order of observation."""
+        return tuple(sorted((*self.requests, *self.others), key=lambda request: request.at))
+
+    def _sent(self, op: str) -> tuple[Request, ...]:
+        return self.requests if op in self.calls else self.others
 
     def of(self, *semantics: Semantics) -> tuple[Requester, ...]:
         """The plan's calls to services with one of these semantics, in written order."""
@@ -110,7 +132,13 @@ class Facts:
         return cut is not None and cut < end and cut < self.accepted_at.get(request.op, end)
 
     def unexplained(self, op: str) -> Iterator[tuple[Request, Request]]:
-        """Pairs of an answered request and a repeat of it that no crash, pause, lost reply, error or delay explains."""
+        """Pairs of an answered request and a repeat of it that no crash, pause, lost reply, error or delay explains.
+
+        Nor an answer of the wrong shape, which a harness may ask for again.
+        """
+        leaf = self.calls.get(op)
+        if isinstance(leaf, Model) and "wrong" in leaf.script:
+            return
         timely = [request for request in self.dispatches(op) if not self.late(request)]
         for earlier, later in itertools.pairwise(timely):
             if earlier.answer is not None and self._promptly(earlier) and not self.halted(earlier.at, later.at):
@@ -120,13 +148,23 @@ class Facts:
         return request.reply is not None and request.reply.at_ns - request.event.at_ns < PROMPT_NS
 
     def answered_before(self, op: str, index: int) -> bool:
-        """Had anything definite been sent for `op` before event `index`?"""
-        return any(request.op == op and request.settled_before(index) for request in self.requests)
+        """Had anything definite been sent for `op` before event `index`? (A receiver's notice is definite.)"""
+        settled = any(request.op == op and request.settled_before(index) for request in self.requests)
+        return settled or any(one.asked_at < index for one in self.notices(op))
 
     def may_have_begun(self, leaf: str) -> bool:
         """Can the run have come as far as this leaf? Not while a call before it has had no definite answer at all."""
-        end = len(self.history.events)
-        return all(self.answered_before(op, end) for op in self.ancestors[leaf] if op in self.calls)
+        return not any(self.missing(leaf, len(self.history.events)))
+
+    def missing(self, leaf: str, index: int) -> Iterator[str]:
+        """Calls certainly before `leaf` that nothing definite had been sent for before event `index`, in written order.
+
+        What is tolerated may have been given up without an answer.
+        """
+        for op, call in self.calls.items():
+            tolerated = isinstance(call, Call) and call.tolerate
+            if op in self.ancestors[leaf] and not tolerated and not self.answered_before(op, index):
+                yield op
 
     def refusal_before(self, index: int, op: str | None = None) -> bool:
         """Was a definite refusal sent before `index`, for `op` or for any operation?"""
@@ -152,7 +190,47 @@ class Facts:
     # --- asks and statuses ----------------------------------------------------------------------------------------
 
     def asked(self, verb: str) -> tuple[Ask, ...]:
-        return tuple(ask for ask in self.asks if ask.event.verb == verb)
+        """Asks of a verb. A start that misuses the run's id for another plan is none of the run's (see `misuses`)."""
+        return tuple(ask for ask in self.asks if ask.event.verb == verb and not _is_misuse(ask))
+
+    def misuses(self) -> tuple[Ask, ...]:
+        """Starts of another plan under the run's id."""
+        return tuple(ask for ask in self.asks if _is_misuse(ask))
+
+    def ordered(self, verb: str) -> tuple[Command, ...]:
+        """Commands of a verb: `cancel`, `pause`, `unpause`, `decide`."""
+        return tuple(one for one in self.commands if one.verb == verb)
+
+    def decisions(self, approve: str | None = None) -> tuple[Command, ...]:
+        """Decisions (of this approval)."""
+        return tuple(one for one in self.ordered("decide") if approve in {None, one.about})
+
+    def steers(self, op: str | None = None) -> tuple[Command, ...]:
+        """Directions (for this operation), in the order in which they were given."""
+        return self._reserved("steer", op)
+
+    def notices(self, op: str | None = None) -> tuple[Command, ...]:
+        """Receivers' notices (of this operation's effect)."""
+        return self._reserved("notice", op)
+
+    def _reserved(self, name: str, op: str | None) -> tuple[Command, ...]:
+        return tuple(
+            one for one in self.commands if (one.verb, one.name) == ("signal", name) and op in {None, one.about}
+        )
+
+    def cancelled_at(self) -> int | None:
+        """Index of the first acknowledgement that the run will be cancelled; one that came too late is none."""
+        oks = (one.ok_at for one in self.ordered("cancel") if one.disposition != "too-late")
+        return min((at for at in oks if at is not None), default=None)
+
+    def stopped_at(self, index: int) -> bool:
+        """Was the run certainly paused at event `index`?"""
+        return any(begin < index < end for begin, end in self.stopped)
+
+    def has_authority(self, actor: str | None, index: int) -> bool:
+        """May `actor` decide, as of event `index`?"""
+        changes = [granted for at, granted in self.authority.get(actor or "", ()) if at < index]
+        return changes[-1] if changes else actor in AUTHORISED
 
     def start_ok(self) -> Ask | None:
         """The first start that was acknowledged."""
@@ -164,6 +242,62 @@ class Facts:
 
     def last_seen(self) -> Seen | None:
         return self.statuses[-1] if self.statuses else None
+
+    def is_revocable(self, op: str) -> bool:
+        """May what was accepted of `op` be taken back? A decision, once something else is proposed; a check, once its subject
+        has a newer version.
+        """
+        return isinstance(self.history.plan.leaf(op), Approve | Check)
+
+    def is_settled(self, done: Seen, op: str) -> bool:
+        """Does a done status leave `op` among what was carried out?
+
+        It may keep one failed, skipped or unresolved, and say so; what it does not list was carried out if the plan owes it.
+        """
+        shown = done.operation(op)
+        return self.history.plan.is_owed(op) if shown is None else shown.state in {"succeeded", "reconciled"}
+
+    # --- what was done to it ---------------------------------------------------------------------------------------
+
+    def struck(self, action: str, before: int | None = None) -> bool:
+        """Did an interruption of this kind take place (before event `before`)?"""
+        return any(name == action and (before is None or at < before) for at, name, _ in self.fired)
+
+    def expired(self, op: str, before: int) -> bool:
+        """Had a receiver forgotten the key of `op` before its time, by event `before`?"""
+        return any(at < before and label.startswith(f"expire@{op}#") for at, _, label in self.fired)
+
+    def codes(self) -> tuple[tuple[int, str], ...]:
+        """The code versions that workers came up with, and when."""
+        events = ((at, self.history.events[at]) for at in sorted(self.started[worker] for worker in self.workers))
+        return tuple((at, event.code) for at, event in events if isinstance(event, Started))
+
+    def code_changed(self) -> bool:
+        """Does the latest worker run other code than the first?"""
+        codes = self.codes()
+        return bool(codes) and codes[-1][1] != codes[0][1]
+
+    def other_failure(self, index: int) -> bool:
+        """Was there, by event `index`, a reason for the run to have failed that no lost outcome has to do with?
+
+        It may be that it was refused something, was to fail, was stopped, ran out of tries, time or means, or met code that is
+        not its own. Said generously: a judge who cannot tell says nothing.
+        """
+        stopped = any(one.asked_at < index for one in self.commands if one.verb in {"cancel", "decide"})
+        return self.fragile or stopped or self.refusal_before(index) or self.code_changed()
+
+    @functools.cached_property
+    def fragile(self) -> bool:
+        """May the plan fail by itself?"""
+        plan = self.history.plan
+        limited = plan.allowance is not None or plan.deadline_ns is not None
+        return limited or any(_may_fail(leaf) for leaf in plan.leaves())
+
+    def usage_before(self, index: int) -> int:
+        """Tokens that models counted for this run before event `index`."""
+        replies = (event for event in self.history.events[:index] if isinstance(event, Replied))
+        mine = {request.event.call for request in self.requests}
+        return sum(event.usage or 0 for event in replies if event.call in mine)
 
     def closed_as(self) -> str | None:
         event = self.history.events[self.closed] if self.closed is not None else None
@@ -182,151 +316,63 @@ def look(history: History) -> Facts:
 
 
 def _derive(history: History) -> Facts:
-    import networkx as nx
-
-    graph = history.plan.dependencies()
-    ancestors = {leaf.id: frozenset(nx.ancestors(graph, leaf.id)) for leaf in history.plan.leaves()}
-    calls = {call.id: call for call in history.plan.calls()}
-    requests = _requests(history, calls)
-    asks = _asks(history)
-    statuses = _statuses(asks)
-    halts = tuple(index for index, event in enumerate(history.events) if _is_halt(event))
-    lost = (request.replied_at for request in requests if request.unanswered and request.replied_at is not None)
+    plan, events = history.plan, history.events
+    graph = plan.dependencies()
+    ancestors = plan.certain()
+    requests, others = requests_of(history)
+    asks = asks_of(history)
+    statuses = statuses_of(asks)
+    commands = commands_of(asks)
+    halts = tuple(index for index, event in enumerate(events) if is_halt(event))
+    sent = sorted((*requests, *others), key=lambda request: request.at)
+    lost = (request.replied_at for request in sent if request.unanswered and request.replied_at is not None)
     return Facts(
         history=history,
         requests=requests,
+        others=others,
         asks=asks,
         statuses=statuses,
-        signals=_signals(asks),
-        before={leaf: tuple(graph.predecessors(leaf)) for leaf in ancestors},
-        after={leaf: tuple(graph.successors(leaf)) for leaf in ancestors},
+        signals=signals_among(commands),
+        commands=commands,
+        journals=journals_among(asks),
+        pages=pages_among(asks),
+        listings=listings_among(asks),
+        before={leaf: tuple(one for one in graph.predecessors(leaf) if one in ancestors[leaf]) for leaf in ancestors},
+        after={leaf: tuple(one for one in graph.successors(leaf) if leaf in ancestors[one]) for leaf in ancestors},
         ancestors=ancestors,
-        calls=calls,
-        accepted_at=_accepted(history, requests, statuses, ancestors),
-        started=_first(history, Started),
-        workers=_workers(history, requests),
-        died=_first(history, Died),
-        paused=_pauses(history),
-        deaths=tuple(index for index, event in enumerate(history.events) if isinstance(event, Died)),
-        storm=_storm(history),
+        calls={call.id: call for call in plan.calls()},
+        accepted_at=accepted_of(plan, sent, statuses, ancestors),
+        started=first_of(history, Started),
+        workers=workers_of(history, sent),
+        died=first_of(history, Died),
+        paused=pauses_of(history),
+        deaths=tuple(index for index, event in enumerate(events) if isinstance(event, Died)),
+        storm=storm_of(history),
         halts=halts,
         troubles=tuple(sorted({*halts, *lost})),
-        quiet=next((index for index, event in enumerate(history.events) if isinstance(event, Quiet)), None),
-        closed=next((index for index, event in enumerate(history.events) if isinstance(event, Closed)), None),
+        fired=fired_of(history),
+        authority=authority_of(history),
+        stopped=tuple(stopped_spans(commands, len(events))),
+        quiet=next((index for index, event in enumerate(events) if isinstance(event, Quiet)), None),
+        closed=next((index for index, event in enumerate(events) if isinstance(event, Closed)), None),
     )
 
 
-def _requests(history: History, calls: Mapping[str, Requester]) -> tuple[Request, ...]:
-    """Requests of this run's planned calls. Others (wrong service, unknown operation) are the adapter's affair."""
-    open_: dict[int, Request] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Received):
-            call = calls.get(event.op)
-            if event.run == history.run and call is not None and call.service == event.service:
-                open_.setdefault(event.call, Request(index, event))
-        elif isinstance(event, Applied | Replied) and (request := open_.get(event.call)) is not None:
-            open_[event.call] = _joined(request, index, event)
-    return tuple(sorted(open_.values(), key=lambda request: request.at))
+def _is_misuse(ask: Ask) -> bool:
+    return ask.event.verb == "start" and ask.event.payload is not None
 
 
-def _joined(request: Request, index: int, event: Applied | Replied) -> Request:
-    if isinstance(event, Applied):
-        return request if request.applied_at is not None else attrs.evolve(request, applied_at=index)
-    return request if request.reply is not None else attrs.evolve(request, replied_at=index, reply=event)
-
-
-def _asks(history: History) -> tuple[Ask, ...]:
-    open_: dict[int, Ask] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Asked) and event.run == history.run:
-            open_.setdefault(event.ask, Ask(index, event))
-        elif isinstance(event, Answered) and (ask := open_.get(event.ask)) is not None and ask.answer is None:
-            open_[event.ask] = attrs.evolve(ask, answered_at=index, answer=event)
-    return tuple(sorted(open_.values(), key=lambda ask: ask.at))
-
-
-def _statuses(asks: Iterable[Ask]) -> tuple[Seen, ...]:
-    seen = [
-        Seen(ask.at, ask.answered_at, ask.answer.status)
-        for ask in asks
-        if ask.event.verb == "status" and ask.outcome == "ok" and ask.answer and ask.answered_at and ask.answer.status
-    ]
-    return tuple(sorted(seen, key=lambda one: one.answered))
-
-
-def _signals(asks: Iterable[Ask]) -> tuple[Signal, ...]:
-    by_id: dict[tuple[str, str], list[Ask]] = {}
-    for ask in asks:
-        if ask.event.verb == "signal" and ask.event.name is not None and ask.event.id is not None:
-            by_id.setdefault((ask.event.name, ask.event.id), []).append(ask)
-    return tuple(Signal(id_, name, found[0].event.nonce, tuple(found)) for (name, id_), found in by_id.items())
-
-
-def _accepted(
-    history: History,
-    requests: Iterable[Request],
-    statuses: Iterable[Seen],
-    ancestors: Mapping[str, frozenset[str]],
-) -> dict[str, int]:
-    known: dict[str, int] = {}
-
-    def learn(ops: Iterable[str], index: int) -> None:
-        for op in ops:
-            if op in ancestors:
-                known[op] = min(known.get(op, index), index)
-
-    for request in requests:
-        if not request.event.lookup:
-            learn(ancestors[request.op], request.at)
-    for seen in statuses:
-        learn(seen.accepted(), seen.answered)
-        if seen.status.state == "waiting":
-            behind = [ancestors[wait.id] for wait in history.plan.waits() if wait.signal == seen.status.on]
-            learn(frozenset.intersection(*behind) if behind else (), seen.answered)
-        if seen.status.state == "done":
-            open_ = {shown.id for shown in seen.status.operations if shown.state not in ACCEPTED}
-            learn((op for op in ancestors if op not in open_), seen.answered)
-    return known
-
-
-def _first(history: History, kind: type[Started | Died]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, kind):
-            found.setdefault(event.incarnation, index)
-    return found
-
-
-def _workers(history: History, requests: Iterable[Request]) -> tuple[int, ...]:
-    units = {event.incarnation: event.unit for event in history.events if isinstance(event, Started)}
-    working = {units.get(request.event.incarnation) for request in requests}
-    return tuple(incarnation for incarnation, unit in units.items() if unit in working)
-
-
-def _pauses(history: History) -> dict[int, tuple[int, ...]]:
-    found: dict[int, tuple[int, ...]] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Paused):
-            found[event.incarnation] = (*found.get(event.incarnation, ()), index)
-    return found
-
-
-def _storm(history: History) -> tuple[int, int]:
-    begins = next(
-        (n for n, event in enumerate(history.events) if isinstance(event, Fired) and event.label == STORM), None
-    )
-    if begins is None:
-        return 0, 0
-    ends = next((n for n, event in enumerate(history.events) if isinstance(event, Quiet)), len(history.events))
-    return begins, ends
-
-
-def _is_halt(event: object) -> bool:
-    if isinstance(event, Fired):
-        # A label may be a chain ("repeat@ack:start+kill@…"): it is harmless only if every action in it is.
-        actions = [part.rpartition("+")[2] for part in event.label.split("@")[:-1]]
-        return not actions or any(action not in _ASKING_ACTIONS for action in actions)
-    return isinstance(event, Died | Paused | Resumed)
+def _may_fail(leaf: object) -> bool:
+    """May this leaf end its run by what it meets, with no outcome lost?"""
+    match leaf:
+        case Call():
+            return leaf.tries is not None or leaf.elapsed_ns is not None or "poison" in leaf.params
+        case Model():
+            return "wrong" in leaf.script
+        case Fail() | Approve() | Check():
+            return True
+        case _:
+            return False
 
 
 def _between(indexes: tuple[int, ...], start: int, end: int) -> bool:

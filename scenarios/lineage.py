@@ -44,7 +44,7 @@ def uses(facts: Facts, op: str | None = None) -> tuple[Use, ...]:
     known = facts.ancestors
     handed = [
         Use(name, nonce, request.at, "request", request.op)
-        for request in facts.requests
+        for request in facts.sent
         if not request.event.lookup
         for name, nonce in request.event.carries.items()
     ]
@@ -59,7 +59,12 @@ def uses(facts: Facts, op: str | None = None) -> tuple[Use, ...]:
 
 
 def fork(facts: Facts, op: str) -> tuple[Use, Use] | None:
-    """The first use of one answer of `op` and the first use of another one; None while only one was ever used."""
+    """The first use of one answer of `op` and the first use of another one; None while only one was ever used.
+
+    What may be taken back may be answered anew, and does not fork by it.
+    """
+    if facts.is_revocable(op):
+        return None
     found = uses(facts, op)
     other = next((use for use in found if use.nonce != found[0].nonce), None)
     return (found[0], other) if other else None
@@ -70,7 +75,7 @@ def lineage(facts: Facts) -> nx.DiGraph[Node]:
     import networkx as nx
 
     graph: nx.DiGraph[Node] = nx.DiGraph()
-    for request in facts.requests:
+    for request in facts.sent:
         node: Node = ("call", request.event.call)
         graph.add_node(node, at=request.at, op=request.op)
         for name, nonce in request.event.carries.items():

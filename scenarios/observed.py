@@ -1,4 +1,4 @@
-"""What was observed, joined: a request with its reply, a question with its answer, a status, a signal with all its sendings.
+"""What was observed, joined: a request with its reply, a question with its answer, a status, a command with all its sendings.
 
 Values only, each made from a few events of one history; `scenarios.index` collects them. Indexes are places in
 `History.events`.
@@ -6,11 +6,17 @@ Values only, each made from a few events of one history; `scenarios.index` colle
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import attrs
 
 from scenarios.history import ACCEPTED, Answered, Asked, OperationStatus, Received, Replied, Status
+
+Body = TypeVar("Body")
+#: Replies that say that the request did nothing: executing already or not now (busy), nothing to be found, an old token.
+IDLE_KINDS = frozenset({"busy", "missing", "fenced"})
 
 
 @attrs.frozen
@@ -41,9 +47,9 @@ class Request:
 
     @property
     def idle(self) -> bool:
-        """Did the service say that this request did nothing: refused, busy with another one, nothing to be found?"""
+        """Did the service say that this request did nothing: refused, or one of `IDLE_KINDS`?"""
         reply = self.reply
-        return self.refused or (reply is not None and reply.delivery == "sent" and reply.kind in {"busy", "missing"})
+        return self.refused or (reply is not None and reply.delivery == "sent" and reply.kind in IDLE_KINDS)
 
     @property
     def unanswered(self) -> bool:
@@ -69,6 +75,38 @@ class Ask:
         """`ok`, `error` (definite) or `indefinite`; no answer at all is indefinite."""
         return self.answer.outcome if self.answer else "indefinite"
 
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """What was answered beside a status; empty when nothing was."""
+        return (self.answer.body if self.answer else None) or {}
+
+    @property
+    def disposition(self) -> str | None:
+        """What the harness says became of a signal, a decision or a cancellation."""
+        found = self.body.get("disposition")
+        return found if isinstance(found, str) else None
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        """The payload that was sent, decoded; empty when there was none."""
+        try:
+            found = json.loads(self.event.payload or "{}")
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def about(self) -> str | None:
+        """The operation that is decided, steered, or whose effect is noticed."""
+        named = self.event.operation or self.payload.get("operation")
+        return named if isinstance(named, str) else None
+
+    @property
+    def nonce(self) -> str | None:
+        """The nonce that was sent with it."""
+        found = self.event.nonce or self.payload.get("nonce")
+        return found if isinstance(found, str) else None
+
 
 @attrs.frozen
 class Seen:
@@ -90,13 +128,60 @@ class Seen:
 
 
 @attrs.frozen
-class Signal:
-    """One signal by its command id: every time it was asked, and the payload's nonce."""
+class Said(Generic[Body]):
+    """What a harness said of itself when asked for its journal, events or artifacts; `after`: the cursor asked from."""
 
+    asked: int
+    answered: int
+    body: Body
+    after: int | None = None
+
+
+@attrs.frozen
+class Command:
+    """One command by its id, with every time it was asked: a signal, a decision, a cancellation, a pause.
+
+    `name` is a signal's (`steer` for a direction, `notice` for a receiver's word), `nonce` that of its payload.
+    """
+
+    verb: str
     id: str
     name: str
     nonce: str | None
     asks: tuple[Ask, ...]
+
+    @property
+    def about(self) -> str | None:
+        """The operation that is decided, steered, or whose effect is noticed."""
+        return self.asks[0].about
+
+    @property
+    def decision(self) -> str | None:
+        """`approve` or `deny`."""
+        return self.asks[0].event.decision
+
+    @property
+    def digest(self) -> str | None:
+        """What a decision is bound to."""
+        return self.asks[0].event.digest
+
+    @property
+    def actor(self) -> str | None:
+        return self.asks[0].event.actor
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        return self.asks[0].payload
+
+    @property
+    def disposition(self) -> str | None:
+        """What the harness said first that became of it."""
+        return next((ask.disposition for ask in self.asks if ask.disposition is not None), None)
+
+    @property
+    def dispositions(self) -> tuple[str, ...]:
+        """What it said, each time it was asked."""
+        return tuple(ask.disposition for ask in self.asks if ask.disposition is not None)
 
     @property
     def asked_at(self) -> int:
@@ -111,6 +196,9 @@ class Signal:
     def refused(self) -> bool:
         """Was every one of its asks answered with a definite error?"""
         return all(ask.outcome == "error" for ask in self.asks)
+
+
+Signal: TypeAlias = Command
 
 
 def _carries_answer(reply: Replied) -> bool:

@@ -9,7 +9,9 @@ from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
 from scenarios.lineage import fork
 from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.signals import SET_ASIDE
 from scenarios.observed import Request, Seen
+from scenarios.plan import Nondet
 from scenarios.verdict import Finding, Violation
 
 
@@ -36,7 +38,8 @@ def acknowledged_task_survives(history: History) -> Finding:
     ok = start.answered_at
     tested = [death for death in facts.deaths if death > ok and facts.seen_after(death)]
     for seen in facts.seen_after(ok):
-        if seen.status.state == "unknown" and facts.death_between(ok, seen.asked):
+        gone = seen.status.state == "unknown" and not facts.struck("wipe", seen.answered)
+        if gone and facts.death_between(ok, seen.asked):
             death = max(at for at in facts.deaths if at < seen.asked)
             sentence = (
                 f"The start of run {history.run!r} was acknowledged, then a process died; a status asked after that "
@@ -87,6 +90,8 @@ def _taken_back(facts: Facts) -> Iterator[Violation]:
 
 
 def _contradiction(facts: Facts, op: str, before: Seen, nonce: str | None, now: Seen) -> Violation | None:
+    if facts.is_revocable(op) or facts.struck("wipe", now.answered):
+        return None
     evidence = (before.answered, now.asked, now.answered)
     if (how := _is_gone(facts, op, before, now)) is not None:
         sentence = f"{op!r} was shown as accepted; a status asked later {how}."
@@ -116,17 +121,21 @@ def _is_gone(facts: Facts, op: str, before: Seen, now: Seen) -> str | None:
 
 
 def _made_up(facts: Facts) -> Iterator[Violation]:
-    """Results shown as accepted that nobody had given by then: no service's answer and no signal has that nonce."""
+    """Results shown as accepted that nobody had given by then: no service's answer and no command has that nonce.
+
+    What a harness draws itself nobody gives it.
+    """
     given: dict[str, int] = {}
     for index, event in enumerate(facts.history.events):
         if isinstance(event, Replied) and event.delivery == "sent" and event.nonce is not None:
             given.setdefault(event.nonce, index)
-    for signal in facts.signals:
-        if signal.nonce is not None:
-            given[signal.nonce] = min(given.get(signal.nonce, signal.asked_at), signal.asked_at)
+    for command in facts.commands:
+        if command.nonce is not None:
+            given[command.nonce] = min(given.get(command.nonce, command.asked_at), command.asked_at)
+    drawn = {leaf.id for leaf in facts.history.plan.leaves() if isinstance(leaf, Nondet)}
     for seen in facts.statuses:
         for op, nonce in seen.accepted().items():
-            known = op in facts.ancestors and nonce is not None
+            known = op in facts.ancestors and op not in drawn and nonce is not None
             if known and nonce is not None and given.get(nonce, seen.answered) >= seen.answered:
                 sentence = f"{op!r} is shown as accepted with answer {nonce}, which nobody had been given by then."
                 yield blame("false certainty", sentence, (seen.asked, seen.answered), op)
@@ -330,7 +339,7 @@ def work_reaches_an_end(history: History) -> Finding:
     exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
     if reason != "bound":
         return Finding(exercised, slow=reason == "slow")
-    if _lacks_signal(facts):
+    if _lacks_signal(facts) or _lacks_decision(facts) or _is_held(facts):
         return Finding()
     last = facts.last_seen()
     state = f"it was last shown {last.status.state}" if last else "no status ever showed it"
@@ -349,6 +358,28 @@ def _was_accepted(facts: Facts) -> bool:
 
 def _lacks_signal(facts: Facts) -> bool:
     """Has the run come to a wait for which no signal was ever acknowledged, as far as the outside can tell?"""
-    sent = [signal.name for signal in facts.signals if signal.ok_at is not None]
-    reached = [wait.signal for wait in facts.history.plan.waits() if facts.may_have_begun(wait.id)]
+    sent = [one.name for one in facts.signals if one.ok_at is not None and one.disposition not in SET_ASIDE]
+    waits = [wait for wait in facts.history.plan.waits() if wait.timeout_ns is None]
+    reached = [wait.signal for wait in waits if facts.may_have_begun(wait.id)]
     return any(sent.count(name) < reached.count(name) for name in reached)
+
+
+def _lacks_decision(facts: Facts) -> bool:
+    """Has the run come to an approval on which nobody's word stands?
+
+    A word falls when authority is withdrawn or something else is proposed after it.
+    """
+    withdrawn = [at for changes in facts.authority.values() for at, granted in changes if not granted]
+    for approve in facts.history.plan.approvals():
+        words = [one.ok_at for one in facts.decisions(approve.id) if one.ok_at is not None]
+        fallen = (*withdrawn, *(steer.asked_at for steer in facts.steers(approve.of)))
+        if facts.may_have_begun(approve.id) and max(words, default=-1) <= max(fallen, default=-1):
+            return True
+    return False
+
+
+def _is_held(facts: Facts) -> bool:
+    """May the run rightly stand still: paused and never certainly let go, or under code that is not its own?"""
+    pauses = [ask.at for one in facts.ordered("pause") for ask in one.asks if ask.outcome != "error"]
+    let_go = [one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None]
+    return facts.code_changed() or max(pauses, default=-1) > max(let_go, default=-1)

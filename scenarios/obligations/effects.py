@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from scenarios.history import History
 from scenarios.index import Facts, look
-from scenarios.obligations.operations import is_settled
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.verdict import Finding, Violation
@@ -35,7 +34,7 @@ def keyed_effect_lands_once(history: History) -> Finding:
         dispatches = facts.dispatches(call.id)
         exercised += sum(facts.uncertain(request) for request in dispatches)
         effects = [request.applied_at for request in dispatches if request.applied_at is not None]
-        if len(effects) > 1:
+        if len(effects) > 1 and not _forgotten(facts, call.id, effects):
             keyless = " (and not always with a key)" if any(one.event.key is None for one in dispatches) else ""
             sentence = (
                 f"{call.id!r} was asked of {call.service}, which honours keys, {len(dispatches)} times{keyless}, and "
@@ -43,6 +42,13 @@ def keyed_effect_lands_once(history: History) -> Finding:
             )
             found.append(blame("duplicate effect", sentence, tuple(effects), call.id))
     return Finding(exercised, tuple(found))
+
+
+def _forgotten(facts: Facts, op: str, effects: list[int]) -> bool:
+    """Had the receiver forgotten the key of `op` between two effects: before its time, or because that was over?"""
+    lifetime = facts.history.declared.key_lifetime_ns
+    apart = facts.at_ns(effects[-1]) - facts.at_ns(effects[0])
+    return facts.expired(op, effects[-1]) or (lifetime is not None and apart >= lifetime)
 
 
 @obligation(
@@ -154,7 +160,7 @@ def done_means_every_effect(history: History) -> Finding:
             call.id,
         )
         for call in facts.calls.values()
-        if is_settled(done, call.id) and not _applied_before(facts, call.id, done.answered)
+        if facts.is_settled(done, call.id) and not _applied_before(facts, call.id, done.answered)
     ]
     return Finding(exercised, tuple(found))
 
@@ -190,7 +196,8 @@ def no_effect_without_intent(history: History) -> Finding:
     found: dict[str, Violation] = {}
     for seen in facts.statuses:
         for request in dispatched:
-            if request.at < seen.asked and (violation := _phantom(request, seen)):
+            emptied = facts.struck("wipe", seen.answered)
+            if request.at < seen.asked and not emptied and (violation := _phantom(request, seen)):
                 found.setdefault(request.op, violation)
     return Finding(len(tested), tuple(found.values()))
 

@@ -131,7 +131,7 @@ def dispatched_only_after_its_dependencies(history: History) -> Finding:
     facts = look(history)
     exercised = 0
     found: list[Violation] = []
-    for op in facts.calls:
+    for op in (*facts.calls, *dict.fromkeys(request.op for request in facts.others)):
         dispatches = [request for request in facts.dispatches(op) if facts.ancestors[op]]
         exercised += any(_after_trouble(facts, request) for request in dispatches)
         early = next(((one, name) for one in dispatches for name in _missing(facts, one)), None)
@@ -147,14 +147,12 @@ def _after_trouble(facts: Facts, request: Request) -> bool:
 
 
 def _missing(facts: Facts, request: Request) -> Iterator[str]:
-    """Operations before this request's that nobody can have accepted yet, in written order."""
-    for leaf in facts.history.plan.leaves():
-        if leaf.id not in facts.ancestors[request.op]:
-            continue
-        if leaf.id in facts.calls and not facts.answered_before(leaf.id, request.at):
-            yield leaf.id
-        if isinstance(leaf, Wait) and not _signalled(facts, leaf.signal, request.at):
-            yield leaf.id
+    """Operations certainly before this request's that nobody can have accepted yet: calls, then waits, in written order."""
+    yield from facts.missing(request.op, request.at)
+    for wait in facts.history.plan.waits():
+        bound = wait.timeout_ns is None and wait.id in facts.ancestors[request.op]
+        if bound and not _signalled(facts, wait.signal, request.at):
+            yield wait.id
 
 
 def _signalled(facts: Facts, name: str, index: int) -> bool:
@@ -191,15 +189,9 @@ def equal_operations_stay_apart(history: History) -> Finding:
     done = next((seen for seen in facts.statuses if seen.status.state == "done"), None)
     if done is None:
         return Finding()
-    groups = [group for group in _equals(facts) if all(is_settled(done, call.id) for call in group)]
+    groups = [group for group in _equals(facts) if all(facts.is_settled(done, call.id) for call in group)]
     found = [violation for group in groups for violation in _merged(facts, group, done)]
     return Finding(len(groups), tuple(found))
-
-
-def is_settled(done: Seen, op: str) -> bool:
-    """Does a done status leave `op` among what was carried out? (It may keep one failed or unresolved, and say so.)"""
-    shown = done.operation(op)
-    return shown is None or shown.state in {"succeeded", "reconciled"}
 
 
 def _equals(facts: Facts) -> list[list[Requester]]:
@@ -261,8 +253,8 @@ def unresolved_stays_unresolved(history: History) -> Finding:
 
 
 def _relabelled(facts: Facts, op: str, before: Seen, now: Seen) -> Violation | None:
-    if facts.refusal_before(now.answered):
-        return None  # something really was refused, and may have failed the run
+    if facts.other_failure(now.answered):
+        return None  # something really was refused or the like, and may have failed the run
     shown = now.operation(op)
     evidence = tuple(dict.fromkeys((before.answered, now.asked, now.answered)))
     if shown is not None and shown.state == "failed" and before.answered < now.asked:

@@ -9,7 +9,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
-from scenarios.plan import Requester
+from scenarios.plan import Call, Model, Requester
 from scenarios.verdict import Finding, Violation
 
 #: After this many deaths a harness may well give a run up as one that kills its workers.
@@ -113,6 +113,8 @@ def _hidden(facts: Facts, call: Requester) -> Violation | None:
     dispatches = facts.dispatches(call.id)
     if last is None or not dispatches or not facts.history.declared.shows_operations:
         return None
+    if facts.notices(call.id) or call.id in facts.history.plan.operations_of_children():
+        return None  # the receiver said so later; or it is a child's to show
     sent = [request for request in dispatches if request.at < last.asked]
     if last.status.state not in TERMINAL or not sent or not all(request.unanswered for request in dispatches):
         return None
@@ -153,12 +155,16 @@ def unknown_read_is_repeated(history: History) -> Finding:
 def _last_unknown(facts: Facts, op: str) -> Request | None:
     """The last request of a read that was never answered nor accepted; None when the read got its answer."""
     dispatches = facts.dispatches(op)
+    if facts.history.plan.guards(op):
+        return None  # what has lost a race, or belongs to nobody any more, may be left
     open_ = bool(dispatches) and op not in facts.accepted_at and all(request.unanswered for request in dispatches)
     return dispatches[-1] if open_ else None
 
 
 def _other_obstacle(facts: Facts) -> bool:
-    """Did another call end the run, or hold it up: refused, or unknown at a receiver that is no reader?"""
+    """Did something else end the run, or hold it up: a call refused, or unknown at a receiver that is no reader, …?"""
+    if facts.other_failure(len(facts.history.events)):
+        return True
     reads = {call.id for call in facts.of("read")}
     return any(request.refused or (request.unanswered and request.op not in reads) for request in facts.requests)
 
@@ -207,14 +213,27 @@ def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation |
     shown = seen.operation(request.op)
     if shown is None or shown.state != "failed" or facts.refusal_before(seen.answered, request.op):
         return None
+    if _gave_up(facts, request.op, seen.answered):
+        return None
     sentence = f"{request.op!r} was sent and its outcome was unknown, but it is shown as failed; nobody had refused it."
     return blame("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
 
 
+def _gave_up(facts: Facts, op: str, index: int) -> bool:
+    """Had `op` used up its tries or its time, with a last word that nothing had happened; or was its answer of no use?"""
+    leaf = facts.calls[op]
+    if isinstance(leaf, Model):
+        return "wrong" in leaf.script
+    limited = isinstance(leaf, Call) and (leaf.tries is not None or leaf.elapsed_ns is not None)
+    return limited and any(one.idle for one in facts.dispatches(op) if one.at < index)
+
+
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
-    if seen.status.state != "failed" or facts.refusal_before(seen.answered):
+    if seen.status.state != "failed" or facts.other_failure(seen.answered):
         return None
-    if sum(at < seen.answered for at in facts.deaths) >= _ESCALATION_DEATHS:
+    if sum(at < seen.answered for at in facts.deaths) >= min(
+        _ESCALATION_DEATHS, facts.history.declared.deaths_max or 99
+    ):
         return None
     sentence = (
         f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "

@@ -10,7 +10,7 @@ from scenarios.lineage import uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import deciding_ask, loss, lost, used_twice, was_early
 from scenarios.observed import Ask
-from scenarios.plan import Sleep
+from scenarios.plan import Sleep, Wait
 from scenarios.verdict import Finding, Violation
 
 
@@ -53,32 +53,44 @@ def _end_ns(facts: Facts, op: str, limit: int) -> int | None:
     if isinstance(leaf, Sleep):
         begin = _begin_ns(facts, op, limit)
         return None if begin is None else begin + leaf.ns - facts.history.declared.timer_grain_ns
-    if op in facts.calls:
-        replies = (one for one in facts.requests if one.op == op and one.settled_before(limit) and one.reply)
-        return min((one.reply.at_ns for one in replies if one.reply), default=None)
-    sent = (
-        signal.asks[0] for signal in facts.signals if leaf is not None and signal.name == getattr(leaf, "signal", None)
-    )
-    return min((ask.event.at_ns for ask in sent if ask.at < limit), default=None)
+    if isinstance(leaf, Wait):
+        return _wait_ns(facts, leaf, limit)
+    if op not in facts.calls or not facts.history.plan.is_owed(op):
+        return None  # what is tolerated or left out may end in other ways
+    replies = [one.reply.at_ns for one in facts.requests if one.op == op and one.settled_before(limit) and one.reply]
+    told = [facts.at_ns(one.asked_at) for one in facts.notices(op) if one.asked_at < limit]
+    return min((*replies, *told), default=None)
+
+
+def _wait_ns(facts: Facts, wait: Wait, limit: int) -> int | None:
+    """The earliest moment a wait can have ended: as its signal was sent, or by its own timeout."""
+    ends = [facts.at_ns(one.asked_at) for one in facts.signals if one.name == wait.signal and one.asked_at < limit]
+    if wait.timeout_ns is not None:
+        begin = _begin_ns(facts, wait.id, limit)
+        if begin is None:
+            return None
+        ends.append(begin + wait.timeout_ns - facts.history.declared.timer_grain_ns)
+    return min(ends, default=None)
 
 
 def _firings(facts: Facts, sleep: Sleep) -> Iterator[tuple[int, str]]:
     """Events that show the timer has fired, with what they show; not in order."""
-    for request in facts.requests:
+    for request in facts.sent:
         if sleep.id in facts.ancestors[request.op] and not request.event.lookup:
             yield request.at, f"{request.op!r} was dispatched"
     for seen in facts.statuses:
         shown = seen.operation(sleep.id)
-        if seen.status.state == "done" and (shown is None or shown.state == "succeeded"):
+        if seen.status.state == "done" and facts.is_settled(seen, sleep.id):
             yield seen.answered, "the run was shown done"
         elif shown is not None and shown.state == "succeeded":
             yield seen.answered, "it was shown as ended"
 
 
 def _fired_early(facts: Facts, sleep: Sleep) -> Violation | None:
+    """It never fires early by the clock of its runtime, which is not the observer's once it has jumped."""
     for at, what in sorted(_firings(facts, sleep)):
         end = _end_ns(facts, sleep.id, at)
-        if end is not None and facts.at_ns(at) < end:
+        if end is not None and facts.at_ns(at) < end and not facts.struck("jump", at):
             early = _duration(end - facts.at_ns(at))
             sentence = f"Timer {sleep.id!r} lasts {_duration(sleep.ns)}, but {what} {early} before it can have ended."
             return blame("out of order", sentence, (*_causes(facts, sleep, at), at), sleep.id)

@@ -12,6 +12,9 @@ from scenarios.observed import Ask, Request, Signal
 from scenarios.plan import Wait
 from scenarios.verdict import Finding, Violation
 
+#: Dispositions of signals that no wait is going to take.
+SET_ASIDE = frozenset({"late", "unmatched", "refused"})
+
 
 def taken(facts: Facts, name: str) -> list[Use]:
     """Every use of an answer of a wait for `name`: which signals those waits ended with, as far as it can be seen."""
@@ -29,10 +32,7 @@ def was_early(facts: Facts, ask: Ask, name: str) -> bool:
     return (
         ask.answered_at is not None
         and bool(waits)
-        and not any(
-            all(facts.answered_before(op, ask.answered_at) for op in facts.ancestors[wait.id] if op in facts.calls)
-            for wait in waits
-        )
+        and all(any(facts.missing(wait.id, ask.answered_at)) for wait in waits)
     )
 
 
@@ -54,7 +54,8 @@ def lost(facts: Facts) -> Iterator[tuple[Signal, ...]]:
     for name in names:
         if last.status.on != name and not (last.status.on is None and len(names) == 1):
             continue
-        kept = [one for one in facts.signals if one.name == name and one.ok_at is not None and one.ok_at < last.asked]
+        named = [one for one in facts.signals if one.name == name and one.disposition not in SET_ASIDE]
+        kept = [one for one in named if one.ok_at is not None and one.ok_at < last.asked]
         used = {use.nonce for use in taken(facts, name)}
         suspects = tuple(one for one in kept if one.nonce not in used)
         reached = [wait for wait in _waits(facts, name) if facts.may_have_begun(wait.id)]
@@ -109,7 +110,9 @@ def _displaced(facts: Facts) -> Iterator[Violation]:
     for signal in facts.signals:
         used = taken(facts, signal.name)
         ended = {use.op for use in used}
-        if signal.ok_at is None or any(use.nonce == signal.nonce for use in used) or not _was_awaited(facts, signal):
+        if signal.ok_at is None or signal.disposition in SET_ASIDE or any(use.nonce == signal.nonce for use in used):
+            continue
+        if not _was_awaited(facts, signal):
             continue
         newer = {one.nonce for one in facts.signals if one.name == signal.name and one.asked_at > signal.ok_at}
         other = next((use for use in used if use.nonce in newer), None)
@@ -169,7 +172,8 @@ def _one_too_few(facts: Facts) -> Iterator[Violation]:
     """Work after more waits than signals had been sent: one of them released two, though no status shows which."""
     for op in facts.calls:
         request = next(iter(facts.dispatches(op)), None)
-        names = [wait.signal for wait in facts.history.plan.waits() if wait.id in facts.ancestors[op]]
+        waits = [wait for wait in facts.history.plan.waits() if wait.timeout_ns is None]
+        names = [wait.signal for wait in waits if wait.id in facts.ancestors[op]]
         for name in dict.fromkeys(names):
             if request is not None and 0 < (sent := _sent_before(facts, name, request)) < names.count(name):
                 sentence = (

@@ -1,0 +1,229 @@
+"""Events joined into what judges ask for; every function takes events and returns values, and none blames anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from scenarios.bodies import ArtifactEntry, EventPage, Journal, artifacts_of, events_of, journal_of
+from scenarios.history import (
+    ACCEPTED,
+    STORM,
+    Answered,
+    Applied,
+    Asked,
+    Authority,
+    Died,
+    Fired,
+    History,
+    Paused,
+    Quiet,
+    Received,
+    Replied,
+    Resumed,
+    Started,
+)
+from scenarios.interruption import ASKING_ACTIONS, actions_of
+from scenarios.observed import Ask, Command, Request, Said, Seen
+from scenarios.plan import RESERVED_SIGNALS, Approve, Artifact, Check, Plan
+
+T = TypeVar("T")
+
+#: Verbs that tell a run something, by a command id.
+COMMANDS = frozenset({"signal", "decide", "cancel", "pause", "unpause"})
+
+
+def requests_of(history: History) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    """Requests of this run's planned calls, and those of its artifacts, checks and approvals.
+
+    Others (wrong service, unknown operation) are the adapter's affair.
+    """
+    calls = {call.id: call.service for call in history.plan.calls()}
+    services = calls | _other_services(history.plan)
+    open_: dict[int, Request] = {}
+    for index, event in enumerate(history.events):
+        if isinstance(event, Received):
+            if event.run == history.run and services.get(event.op) == event.service:
+                open_.setdefault(event.call, Request(index, event))
+        elif isinstance(event, Applied | Replied) and (request := open_.get(event.call)) is not None:
+            open_[event.call] = _joined(request, index, event)
+    ordered = sorted(open_.values(), key=lambda request: request.at)
+    return tuple(one for one in ordered if one.op in calls), tuple(one for one in ordered if one.op not in calls)
+
+
+def _other_services(plan: Plan) -> dict[str, str]:
+    services = {Artifact: "store", Check: "checker", Approve: "desk"}
+    return {leaf.id: services[type(leaf)] for leaf in plan.leaves() if isinstance(leaf, Artifact | Check | Approve)}
+
+
+def _joined(request: Request, index: int, event: Applied | Replied) -> Request:
+    if isinstance(event, Applied):
+        return request if request.applied_at is not None else attrs.evolve(request, applied_at=index)
+    return request if request.reply is not None else attrs.evolve(request, replied_at=index, reply=event)
+
+
+def asks_of(history: History) -> tuple[Ask, ...]:
+    open_: dict[int, Ask] = {}
+    for index, event in enumerate(history.events):
+        if isinstance(event, Asked) and event.run == history.run:
+            open_.setdefault(event.ask, Ask(index, event))
+        elif isinstance(event, Answered) and (ask := open_.get(event.ask)) is not None and ask.answer is None:
+            open_[event.ask] = attrs.evolve(ask, answered_at=index, answer=event)
+    return tuple(sorted(open_.values(), key=lambda ask: ask.at))
+
+
+def statuses_of(asks: Iterable[Ask]) -> tuple[Seen, ...]:
+    seen = [
+        Seen(ask.at, ask.answered_at, ask.answer.status)
+        for ask in asks
+        if ask.event.verb == "status" and ask.outcome == "ok" and ask.answer and ask.answered_at and ask.answer.status
+    ]
+    return tuple(sorted(seen, key=lambda one: one.answered))
+
+
+def commands_of(asks: Iterable[Ask]) -> tuple[Command, ...]:
+    """Commands by verb, name and id, in order of their first asking. One without an id is a command by itself."""
+    found: dict[tuple[str, str, str], list[Ask]] = {}
+    for ask in asks:
+        event = ask.event
+        if event.verb in COMMANDS and (event.verb != "signal" or (event.name is not None and event.id is not None)):
+            found.setdefault((event.verb, event.name or "", event.id or f"ask {event.ask}"), []).append(ask)
+    return tuple(Command(verb, id_, name, same[0].nonce, tuple(same)) for (verb, name, id_), same in found.items())
+
+
+def signals_among(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Signals of the plan's own: what the kit says by its reserved names is something else."""
+    return tuple(one for one in commands if one.verb == "signal" and one.name not in RESERVED_SIGNALS)
+
+
+def said(asks: Iterable[Ask], verb: str, read: Callable[[Mapping[str, Any]], T]) -> tuple[Said[T], ...]:
+    """Everything answered to `verb`, read by `read`, in order of answers."""
+    found = [
+        Said(ask.at, ask.answered_at, read(ask.body), _number(ask.payload.get("after")))
+        for ask in asks
+        if ask.event.verb == verb and ask.outcome == "ok" and ask.answered_at is not None and ask.body
+    ]
+    return tuple(sorted(found, key=lambda one: one.answered))
+
+
+def journals_among(asks: Iterable[Ask]) -> tuple[Said[Journal], ...]:
+    return said(asks, "journal", journal_of)
+
+
+def pages_among(asks: Iterable[Ask]) -> tuple[Said[EventPage], ...]:
+    return said(asks, "events", events_of)
+
+
+def listings_among(asks: Iterable[Ask]) -> tuple[Said[tuple[ArtifactEntry, ...]], ...]:
+    return said(asks, "artifacts", artifacts_of)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def accepted_of(
+    plan: Plan, requests: Iterable[Request], statuses: Iterable[Seen], ancestors: Mapping[str, frozenset[str]]
+) -> dict[str, int]:
+    """Operation → the first event from which it is known accepted."""
+    known: dict[str, int] = {}
+
+    def learn(ops: Iterable[str], index: int) -> None:
+        for op in ops:
+            if op in ancestors:
+                known[op] = min(known.get(op, index), index)
+
+    for request in requests:
+        if not request.event.lookup:
+            learn(ancestors[request.op], request.at)
+    owed = [op for op in ancestors if plan.is_owed(op)]
+    for seen in statuses:
+        learn(seen.accepted(), seen.answered)
+        if seen.status.state == "waiting":
+            learn(_behind(plan, seen.status.on, ancestors), seen.answered)
+        if seen.status.state == "done":
+            open_ = {shown.id for shown in seen.status.operations if shown.state not in ACCEPTED}
+            learn((op for op in owed if op not in open_), seen.answered)
+    return known
+
+
+def _behind(plan: Plan, on: str | None, ancestors: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """What a run that waits for this signal or decision must have done, whichever of the waits it is."""
+    waits = [ancestors[wait.id] for wait in plan.waits() if wait.signal == on]
+    approvals = [ancestors[approve.id] for approve in plan.approvals() if approve.id == on]
+    behind = waits + approvals
+    return frozenset.intersection(*behind) if behind else frozenset()
+
+
+def first_of(history: History, kind: type[Started | Died]) -> dict[int, int]:
+    """Incarnation → index of its first event of this kind."""
+    found: dict[int, int] = {}
+    for index, event in enumerate(history.events):
+        if isinstance(event, kind):
+            found.setdefault(event.incarnation, index)
+    return found
+
+
+def workers_of(history: History, requests: Iterable[Request]) -> tuple[int, ...]:
+    units = {event.incarnation: event.unit for event in history.events if isinstance(event, Started)}
+    working = {units.get(request.event.incarnation) for request in requests}
+    return tuple(incarnation for incarnation, unit in units.items() if unit in working)
+
+
+def pauses_of(history: History) -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    for index, event in enumerate(history.events):
+        if isinstance(event, Paused):
+            found[event.incarnation] = (*found.get(event.incarnation, ()), index)
+    return found
+
+
+def storm_of(history: History) -> tuple[int, int]:
+    begins = next(
+        (n for n, event in enumerate(history.events) if isinstance(event, Fired) and event.label == STORM), None
+    )
+    if begins is None:
+        return 0, 0
+    ends = next((n for n, event in enumerate(history.events) if isinstance(event, Quiet)), len(history.events))
+    return begins, ends
+
+
+def fired_of(history: History) -> tuple[tuple[int, str, str], ...]:
+    """Interruptions that took place: index, action, label. What may follow one in its label fires by itself."""
+    return tuple(
+        (index, next(iter(actions_of(event.label)), ""), event.label)
+        for index, event in enumerate(history.events)
+        if isinstance(event, Fired)
+    )
+
+
+def authority_of(history: History) -> dict[str, tuple[tuple[int, bool], ...]]:
+    """Actor → the events at which its authority changed."""
+    found: dict[str, tuple[tuple[int, bool], ...]] = {}
+    for index, event in enumerate(history.events):
+        if isinstance(event, Authority):
+            found[event.actor] = (*found.get(event.actor, ()), (index, event.granted))
+    return found
+
+
+def is_halt(event: object) -> bool:
+    """Does this event stop, resume or disturb workers or services?"""
+    if isinstance(event, Fired):
+        # A label may be a chain ("repeat@ack:start+kill@…"): it is harmless only if every action in it is.
+        actions = actions_of(event.label)
+        return not actions or any(action not in ASKING_ACTIONS for action in actions)
+    return isinstance(event, Died | Paused | Resumed)
+
+
+def stopped_spans(commands: Iterable[Command], end: int) -> Iterator[tuple[int, int]]:
+    """The spans of events in which the run was certainly paused: from an acknowledged pause to the next going on asked."""
+    goes_on = sorted(ask.at for one in commands if one.verb == "unpause" for ask in one.asks)
+    for one in commands:
+        if one.verb == "pause" and one.ok_at is not None:
+            begin = one.ok_at
+            # One asked before the acknowledgement may have been carried out after it.
+            after = [at for at in goes_on if at > one.asked_at]
+            if not after or after[0] > begin:
+                yield begin, next(iter(after), end)
