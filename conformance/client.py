@@ -1,7 +1,7 @@
 """The client: asks one worker after the other on behalf of one run, and records every question and answer.
 
 A worker may die or be stopped over a question; then the answer is indefinite, as for any client. What breaks the protocol
-is a `SimkitError`.
+is a `SimkitError`. A command that is asked again has the id, and the nonce, that it had before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from conformance import questions
 from conformance.control import Answer
+from conformance.questions import Question
 from simkit.errors import SimkitError
 
 if TYPE_CHECKING:
@@ -30,26 +32,40 @@ class Client:
         self._world, self._bounds, self._plan, self._run = world, subject.bounds, plan, run
         self._recorder, self._crew = recorder, crew
         self._nonces: dict[str, str] = {}  # of signals, by wait
+        self._last: dict[str, Question] = {}  # the latest question of each verb
+        #: Asked once a worker has acknowledged a command: does the kit throw that away?
+        self.loses: Callable[[Question], bool] = lambda _: False
         self._open: dict[trio.CancelScope, Unit] = {}
 
-    async def start(self, loses: Callable[[], bool] = lambda: False) -> Answer:
-        """Submit the run. `loses` is asked once the worker has acknowledged: does the kit throw that away?"""
-        return await self._question(
-            "start", {"plan": self._plan.to_json(), "key": self._run}, id=self._run, loses=loses
-        )
+    async def start(self) -> Answer:
+        """Submit the run."""
+        return await self.ask(questions.start(self._run, self._plan))
 
-    async def status(self) -> Answer:
-        return await self._question("status", {})
+    async def status(self, run: str | None = None) -> Answer:
+        """The status of the run, or of another one."""
+        return await self.ask(Question("status", run or self._run))
 
     async def resume(self) -> Answer:
-        return await self._question("resume", {})
+        return await self.ask(Question("resume", self._run))
+
+    async def read(self, verb: str, **fields: object) -> Answer:
+        """What the target tells under `events`, `artifacts` or `journal`."""
+        return await self.ask(Question(verb, self._run, fields))
 
     async def signal(self, wait: Wait) -> Answer:
         """Send the signal of `wait`: the same id and nonce each time it is sent again."""
         nonce = self._nonces.setdefault(wait.id, self._world.nonce())
-        command = f"{self._run}:{wait.id}"
-        fields: dict[str, object] = {"name": wait.signal, "payload": {"nonce": nonce}, "id": command}
-        return await self._question("signal", fields, id=command, name=wait.signal, nonce=nonce)
+        inside = self._plan.operations_of_children().get(wait.id)
+        to = None if inside is None else f"{self._run}/{inside[0]}"
+        return await self.ask(questions.signal_of(self._run, wait, nonce, to))
+
+    async def again(self, verb: str) -> Answer | None:
+        """Ask the latest question of this verb once more; None when there was none."""
+        last = self._last.get(verb)
+        return None if last is None else await self.ask(last)
+
+    def has_asked(self, verb: str) -> bool:
+        return verb in self._last
 
     def give_up(self, unit: Unit) -> None:
         """Wait no longer for what this unit was asked: it has been stopped."""
@@ -57,33 +73,33 @@ class Client:
             if asked is unit:
                 scope.cancel()
 
-    async def _question(
-        self,
-        verb: str,
-        fields: dict[str, object],
-        *,
-        id: str | None = None,
-        name: str | None = None,
-        nonce: str | None = None,
-        loses: Callable[[], bool] = lambda: False,
-    ) -> Answer:
+    async def ask(self, question: Question) -> Answer:
+        """Ask the worker there is. An acknowledgement that is thrown away is indefinite; but for a start, whose asker goes on
+        asking by itself, the same is asked again at once.
+        """
         unit = self._crew.worker
         if unit is None:
             return Answer("indefinite", detail="there is no worker to ask")
-        number = self._recorder.ask(verb, self._run, unit.incarnation, id=id, name=name, nonce=nonce)
-        answer = await self._ask(unit, verb, fields)
-        if answer.outcome == "ok" and loses():
+        if question.run == self._run and not question.is_misuse:
+            self._last[question.verb] = question
+        number = self._recorder.ask(question, unit.incarnation)
+        answer = await self._put(unit, question)
+        is_lost = answer.outcome == "ok" and self.loses(question)
+        if is_lost:
             answer = Answer("indefinite", detail="the kit threw the acknowledgement away")
-        self._recorder.answer(number, answer.outcome, answer.detail, answer.status)
-        return answer
+        body = dict(answer.ok) if answer.status is None and answer.ok else None
+        self._recorder.answer(number, answer.outcome, answer.detail, answer.status, body)
+        return await self.ask(question) if is_lost and question.verb != "start" else answer
 
-    async def _ask(self, unit: Unit, verb: str, fields: dict[str, object]) -> Answer:
+    async def _put(self, unit: Unit, question: Question) -> Answer:
         if unit.control is None:
             return Answer("indefinite", detail="the worker never opened its control channel")
         with trio.CancelScope() as scope:
             self._open[scope] = unit
             try:
-                return await unit.control.ask(verb, self._bounds.ask_ns, run=self._run, **fields)
+                return await unit.control.ask(
+                    question.verb, self._bounds.ask_ns, run=question.to or question.run, **question.fields
+                )
             except SimkitError as error:
                 if not await self._is_gone(unit, error):
                     raise

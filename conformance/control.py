@@ -223,9 +223,16 @@ class ControlChannel:
             question,
             "adapter-malformed-answer",
             f"answered with {what}: {line[:_SHOWN]!r}",
-            f"a state of {', '.join(get_args(State))}" if question.verb == "status" else "one of `ok` and `error`",
+            self._wanted(question.verb),
             "docs/contract.md lists every field of every answer; the helper `simkit_adapter.serve` writes the right shape",
         )
+
+    @staticmethod
+    def _wanted(verb: str) -> str:
+        if verb == "status":
+            return f"a state of {', '.join(get_args(State))}"
+        fields = ", ".join(_BODIES.get(verb, ()))
+        return "one of `ok` and `error`" + (f", and of ok {fields}" if fields else "")
 
     def _problem(self, question: _Question, code: str, what: str, expected: str, hint: str) -> Problem:
         if words := self._last_words():
@@ -252,7 +259,28 @@ def _answer(data: Mapping[str, Any], verb: str) -> Answer:
         return _error(data["error"])
     if not isinstance(data["ok"], dict):
         raise _MalformedError("an `ok` that is no object")
-    return Answer("ok", data["ok"], status=read_status(data["ok"]) if verb == "status" else None)
+    if verb == "status":
+        return Answer("ok", data["ok"], status=read_status(data["ok"]))
+    _check_body(data["ok"], verb)
+    return Answer("ok", data["ok"])
+
+
+#: What an answer must hold for the kit to read on: field and type, by verb. Whatever else it says is for judges to read.
+_BODIES: Final[Mapping[str, Mapping[str, type]]] = {
+    "events": {"events": list, "next": int},
+    "artifacts": {"artifacts": list},
+}
+_ARTIFACT: Final[Mapping[str, type]] = {"name": str, "version": int, "location": str}
+
+
+def _check_body(body: Mapping[str, Any], verb: str) -> None:
+    """Raise `_MalformedError` where an answer lacks what the kit itself goes by."""
+    for field, kind in _BODIES.get(verb, {}).items():
+        if type(body.get(field)) is not kind:
+            raise _MalformedError(f"no {kind.__name__} as {field!r}")
+    for number, row in enumerate(body["artifacts"] if verb == "artifacts" else ()):
+        if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in _ARTIFACT.items()):
+            raise _MalformedError(f"artifacts[{number}] without {', '.join(_ARTIFACT)} of their types")
 
 
 def _error(error: object) -> Answer:
@@ -265,13 +293,17 @@ def _error(error: object) -> Answer:
 
 def read_status(data: Mapping[str, Any]) -> Status:
     """A status as the adapter wrote it. Types are taken at their word: a number is no text, and unknown fields are refused."""
-    if not isinstance(data.get("operations", []), list):
-        raise _MalformedError("a status whose `operations` are no list")
+    for field in _LISTS:
+        if not isinstance(data.get(field, []), list):
+            raise _MalformedError(f"a status whose `{field}` are no list")
     try:
         return _STATUS.structure(data, Status)
     except Exception as error:  # cattrs groups its errors; each names its path
         faults = "; ".join(_moved(text) for text in cattrs.transform_error(error, "status", _describe))
         raise _MalformedError(f"a status that cannot be read ({faults[:_FAULTS_SHOWN]})") from error
+
+
+_LISTS: Final = ("operations", "children", "approvals")
 
 
 def _describe(error: BaseException, wanted: type | None) -> str:
@@ -285,7 +317,7 @@ def _describe(error: BaseException, wanted: type | None) -> str:
     if isinstance(error, TypeError):
         return str(error)
     if "Mapping" in str(wanted):
-        return "expected an object whose values are text"
+        return "expected an object whose values are text" if "str, str" in str(wanted) else "expected an object"
     return f"not a valid {getattr(wanted, '__name__', 'value')}"
 
 
@@ -306,7 +338,7 @@ def _exactly(kind: type) -> Any:
 
 def _strict() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True)
-    for kind in (str, int):
+    for kind in (str, int, bool):
         converter.register_structure_hook(kind, _exactly(kind))
     return converter
 

@@ -1,4 +1,4 @@
-"""The crew: the units of one run, and the operator who starts again what died.
+"""The crew: the units of one run, and the operator who starts again what died, unless it is to stay down for a while.
 
 Every coming and going is recorded here, once and in the order in which it became true.
 """
@@ -23,6 +23,11 @@ class Crew:
         self._world, self._subject, self._recorder, self._patience = world, subject, recorder, patience
         self._units: dict[str, Unit] = {}
         self._stale: list[Unit] = []  # workers that were paused, and perhaps let go since
+        self._seconds: list[Unit] = []  # workers beside the one that is asked
+        self._down: set[str] = set()
+        self._forgets: dict[str, str] = {}
+        #: Which version of the code workers are started with; empty: nobody says.
+        self.code = ""
         self._doomed: set[int] = set()  # incarnations the kit has begun to kill
         self._launched = self._exits = 0
 
@@ -39,8 +44,8 @@ class Crew:
         return self._units.get(name)
 
     def numbered(self, incarnation: int) -> Unit | None:
-        """Any unit that was not replaced after its death, stale workers among them."""
-        everyone = (*self._units.values(), *self._stale)
+        """Any unit that was not replaced after its death, stale and second workers among them."""
+        everyone = (*self._units.values(), *self._stale, *self._seconds)
         return next((unit for unit in everyone if unit.incarnation == incarnation), None)
 
     def lives(self, unit: Unit | None) -> bool:
@@ -48,20 +53,49 @@ class Crew:
         return unit is not None and unit.alive and unit.incarnation not in self._doomed
 
     async def ensure_up(self) -> tuple[str, ...]:
-        """Start whatever is not up, in launch order; the names of the units started anew."""
+        """Start whatever is not up and may be, in launch order; the names of the units started anew."""
         started = []
+        for unit in [unit for unit in self._seconds if not unit.alive]:
+            self._note_end(unit)
+            self._seconds.remove(unit)
         for name in self._subject.units:
             unit = self._units.get(name)
-            if unit is not None and unit.alive:
+            if name in self._down or (unit is not None and unit.alive):
                 continue
-            if unit is not None and unit.incarnation not in self._doomed:
-                self._note_exit(unit)
-            self._launched += 1
-            self._units[name] = fresh = await self._world.launch(name, self._launched)
-            self._recorder.add(Started(self._world.now_ns(), fresh.incarnation, name))
+            if unit is not None:
+                self._note_end(unit)
+            self._units[name] = await self._launch(name)
             self._patience.disturb()
             started.append(name)
         return tuple(started)
+
+    async def second(self) -> Unit:
+        """Start another worker under the same name beside the living one; nobody asks it anything, or starts it again."""
+        unit = await self._launch(self.worker_name)
+        self._seconds.append(unit)
+        return unit
+
+    def is_down(self, name: str) -> bool:
+        """Whether a unit is being kept from coming back."""
+        return name in self._down
+
+    def keep_down(self, name: str) -> None:
+        """Start this unit no more, until `bring_back`."""
+        self._down.add(name)
+
+    def bring_back(self, name: str) -> None:
+        self._down.discard(name)
+
+    def forget(self, name: str, what: str) -> None:
+        """Let the next launch of a unit drop a part of its state."""
+        self._forgets[name] = what
+
+    async def _launch(self, name: str) -> Unit:
+        self._launched += 1
+        code = self.code if name == self.worker_name else ""
+        unit = await self._world.launch(name, self._launched, code=code, forget=self._forgets.pop(name, ""))
+        self._recorder.add(Started(self._world.now_ns(), unit.incarnation, name, code))
+        return unit
 
     async def kill(self, unit: Unit, *, power: bool = False, state: str | None = None) -> None:
         self._doomed.add(unit.incarnation)
@@ -81,8 +115,10 @@ class Crew:
             await unit.resume()
             self._recorder.add(Resumed(self._world.now_ns(), unit.incarnation))
 
-    def _note_exit(self, unit: Unit) -> None:
+    def _note_end(self, unit: Unit) -> None:
         """Record a death the kit did not cause; too many of them make the target unjudgeable, unless its disk is to blame."""
+        if unit.incarnation in self._doomed:
+            return
         self._exits += not self._world.stormy
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "exited"))
         if self._exits > EXITS_MAX:

@@ -4,13 +4,16 @@ The client (`conformance.client`) asks, the operator (`conformance.crew`) restar
 (`conformance.saboteur`) interrupts; the driver tells them when. The worlds differ only in how a unit is launched, killed
 and paused, and in what time is; see `conformance.world`.
 
-A run goes: boot → start until acknowledged → watch until settled. Every wait is bounded: a run must settle within
+A run goes: boot → start until acknowledged → watch until settled, and meanwhile signal what is waited for, decide what is to
+be approved, and follow what the run has started beside itself → a last look. Every wait is bounded: a run must settle within
 `Bounds.settle_ns` after the last disturbance, is watched for four times that before it counts as stuck, and a start that is
-never acknowledged ends the run too.
+never acknowledged ends the run too. While a run is kept from going on (halted, its unit kept down, its decision held back),
+no time counts.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
 import attrs
@@ -20,13 +23,16 @@ from conformance.client import Client
 from conformance.crew import Crew
 from conformance.headway import Headway
 from conformance.injector import Injector
-from conformance.recorder import Recorder
+from conformance.looks import Looks, secrets_of
+from conformance.recorder import Recorder, canonical
+from conformance.sabotage import others
+from conformance.sabotage.scene import Scene
 from conformance.saboteur import Saboteur
 from conformance.world import Patience
 from scenarios.history import STORM, TERMINAL, Closed, Fired, History, Quiet, Status
-from scenarios.plan import Call
+from scenarios.plan import Approve, Artifact, Call, Check, Compensate, Model
 from simkit.errors import ExitCode, Problem, SimkitError
-from simkit.services import Outside
+from simkit.services import KEY_LIFETIME_NS, Outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,24 +89,37 @@ class _Driver:
     def __init__(self, world: World, subject: Subject, scenario: Scenario, run: str) -> None:
         self._world, self._subject, self._plan, self._run = world, subject, scenario.plan, run
         self._injector = Injector(scenario.interruptions)
-        self._recorder = Recorder(world.now_ns)
+        self._recorder = Recorder(run, world.now_ns)
         self._patience = Patience(subject.bounds, world.now_ns)
         self._headway = Headway(self._plan, self._recorder, world.now_ns)
         self._crew = Crew(world, subject, self._recorder, self._patience)
+        self._crew.code = self._plan.code or ""
         self._client = Client(world, subject, self._plan, run, self._recorder, self._crew)
-        self.outside = Outside(nonce=world.nonce, recorder=self._recorder, now_ns=world.now_ns)
-        self.saboteur = Saboteur(
+        self.outside = Outside(
+            nonce=world.nonce,
+            recorder=self._recorder,
+            now_ns=world.now_ns,
+            key_lifetime_ns=subject.declared.key_lifetime_ns or KEY_LIFETIME_NS,
+        )
+        self._scene = Scene(
             world,
             subject,
             self._plan,
+            run,
             self._injector,
             self._recorder,
             self._crew,
             self._client,
             self._headway,
             self._patience,
+            self.outside,
         )
-        self._is_started = self._is_quiet = False
+        self.saboteur = Saboteur(self._scene)
+        self._looks = Looks(self._scene)
+        names = secrets_of(self._plan.calls())
+        self._secrets = world.entrust(names) if names else {}
+        self._is_started = self._is_quiet = self._is_followed = False
+        self._is_prompt: bool | None = None  # whether the run had ended in time when it was first seen to have ended
         self._was_stormy = False
         self._shown_ns = 0  # when a status was last answered as one
 
@@ -121,13 +140,17 @@ class _Driver:
         reason = await self._watch() if await self._begin() else "bound"
         if not self._is_quiet:
             self._recorder.add(Quiet(self._world.now_ns()))
+        await self._looks.last(self._secrets)
         self._recorder.add(Closed(self._world.now_ns(), reason))
 
     async def gate(self, call: int, request: Request, nth: int, barrier: str) -> Fault | None:
         """Called by the services at each barrier of each call: is it one of the plan at all, and is there a fault to inject?"""
-        if request.run != self._run or not isinstance(self._plan.leaf(request.op), Call):
+        if request.run in self._scene.beside_runs:
+            return None
+        run, op = canonical(self._run, request)
+        if run != self._run or not isinstance(self._plan.leaf(op), _CALLING):
             raise SimkitError(self._stray(request))
-        return await self.saboteur.gate(call, request, nth, barrier)
+        return await self.saboteur.gate(call, request, op, nth, barrier)
 
     def _stray(self, request: Request) -> Problem:
         return Problem(
@@ -155,7 +178,7 @@ class _Driver:
         asked = 0
         while self._patience.within(4):
             await self._ensure_up()
-            answer = await self._client.start(self.saboteur.loses_start)
+            answer = await self._client.start()
             asked += 1
             if answer.outcome == "error":
                 if asked == 1:  # nothing was disturbed, and nothing can be judged
@@ -182,12 +205,15 @@ class _Driver:
         while self._patience.within(4):
             await self._ensure_up()
             self._maybe_quiet()
+            if self._crew.is_down(self._crew.worker_name) and not self._crew.lives(self._crew.worker):
+                await self._world.sleep_ns(self._subject.bounds.poll_ns)  # there is nobody to ask
+                continue
             answer = await self._client.status()
             status = answer.status
             if status is None:
                 self._check_failing(answer)
             elif await self._react(status):
-                return "settled" if self._patience.within(1) else "slow"
+                return "settled" if self._is_prompt else "slow"
             if status is not None and status.state == "unknown" and self._is_quiet and not self._patience.within(1):
                 return "bound"  # forgotten work does not come back by waiting longer
             await self._world.sleep_ns(self._subject.bounds.poll_ns)
@@ -212,12 +238,12 @@ class _Driver:
         )
 
     def _check_wait(self, status: Status) -> None:
-        names = {wait.signal for wait in self._plan.waits()}
+        names = {wait.signal for wait in self._plan.waits()} | {approve.id for approve in self._plan.approvals()}
         if status.state == "waiting" and status.on is not None and status.on not in names:
             raise SimkitError(
                 Problem(
                     "wrong-wait",
-                    f"{self._subject.name} shows the run waiting on {status.on!r}, which is no signal of its plan",
+                    f"{self._subject.name} shows the run waiting on {status.on!r}, no signal and no approval of its plan",
                     f"verb status of run {self._run!r}: on",
                     f"the name of a signal ({', '.join(sorted(names)) or 'this plan has none'}), or nothing for a timer",
                     "`on` is the wait's signal, not the wait's id",
@@ -229,20 +255,59 @@ class _Driver:
         """Do what this status calls for; True when the run has settled."""
         self._shown_ns = self._world.now_ns()
         self._check_wait(status)
+        self._headway.shown(status)
         if status.state in TERMINAL:
-            return not await self.saboteur.at("end") and not self.saboteur.someone_is_loose
+            return await self._has_settled()
+        self._is_prompt = None
+        await self._looks.after_strikes()
         for sleep in self._plan.sleeps():
             if self._headway.is_running(sleep) and await self.saboteur.at("waiting", sleep.id):
                 return False
-        if status.state == "waiting" and (wait := self._headway.awaited(status.on)) is not None:
-            if await self.saboteur.at("waiting", wait.id):
+        for approve in self.saboteur.decisions.pending(status):
+            if await self.saboteur.at("waiting", approve, status):
                 return False
-            if self._headway.signalled(wait, (await self._client.signal(wait)).outcome):
-                self._patience.disturb()
-                await self.saboteur.after_signal(wait)
+        if await self.saboteur.decisions.attend(status):
+            return False
+        await self._signal(status)
+        for child in self._children_that_wait:
+            if (shown := (await self._client.status(f"{self._run}/{child}")).status) is not None:
+                await self._signal(shown)
         return False
+
+    async def _signal(self, status: Status) -> None:
+        """Send the signal that is waited for, if there is any."""
+        if status.state != "waiting" or self._plan_has_approval(status.on):
+            return
+        if (wait := self._headway.awaited(status.on)) is not None and not await self.saboteur.at("waiting", wait.id):
+            await self.saboteur.signal(wait)
+
+    def _plan_has_approval(self, on: str | None) -> bool:
+        return on is not None and isinstance(self._plan.leaf(on), Approve)
+
+    async def _has_settled(self) -> bool:
+        """The run has ended: whether nothing is left that could still happen to it, or that it has left behind."""
+        if self._is_prompt is None:
+            self._is_prompt = self._patience.within(1)
+        if await self.saboteur.at("end"):
+            return False
+        if not self._is_followed:
+            self._is_followed = True
+            detached = [f"{self._run}/{child.id}" for child in self._plan.children() if child.detached]
+            if detached:
+                self._scene.soon(others.follow, self._scene, detached)
+        return not self.saboteur.someone_is_loose
+
+    @functools.cached_property
+    def _children_that_wait(self) -> tuple[str, ...]:
+        """Paths of the children whose plans wait for signals."""
+        inner = self._plan.operations_of_children()
+        return tuple(dict.fromkeys(inner[wait.id][0] for wait in self._plan.waits() if wait.id in inner))
 
     def _maybe_quiet(self) -> None:
         if not self._is_quiet and self.saboteur.finished and not self._world.stormy:
             self._is_quiet = True
             self._recorder.add(Quiet(self._world.now_ns()))
+
+
+#: Operations that send requests of their own; an approval's are its look-ups at the desk.
+_CALLING = (Call, Model, Compensate, Artifact, Check, Approve)

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Literal
 
 import networkx as nx
 
-from scenarios.history import Received, Replied
-from scenarios.plan import Call, Wait
+from scenarios.history import ACCEPTED, Received, Replied
+from scenarios.plan import Approve, Artifact, Call, Check, Model, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.recorder import Recorder
+    from scenarios.history import Status
     from scenarios.plan import Plan, Sleep
+
+#: States of operations that nothing is waited for in; a tolerated refusal is shown as failed.
+_OVER = ACCEPTED | {"skipped", "failed"}
 
 
 class Headway:
@@ -26,6 +30,7 @@ class Headway:
         self.started_ns = 0
         self._signalled_ns: dict[str, int] = {}  # wait id → when its signal was acknowledged
         self._perhaps: set[str] = set()  # waits whose signal was sent, and nobody knows whether it came
+        self._over: set[str] = set()  # what the harness shows as over, of what nobody else can see the end
 
     def caller(self, call: int) -> int:
         """The incarnation behind a request."""
@@ -40,10 +45,23 @@ class Headway:
             self._perhaps.add(wait.id)
         return outcome == "ok"
 
+    def decided(self, approve: Approve) -> None:
+        """This approval was acknowledged."""
+        self._over.add(approve.id)
+
+    def shown(self, status: Status) -> None:
+        """Take in what the harness alone can show: that a wait has run out, that a refusal was tolerated, a turn skipped."""
+        for one in status.operations:
+            leaf = self._plan.leaf(one.id)
+            is_shown = one.state == "skipped" or not isinstance(leaf, Wait) or leaf.timeout_ns is not None
+            if one.state in _OVER and one.nonce is None and is_shown:
+                self._over.add(one.id)
+
     def awaited(self, signal: str | None) -> Wait | None:
         """The wait to signal next: of this name, not signalled yet, with everything before it visibly done."""
         for wait in self._plan.waits():
-            if wait.id not in self._signalled_ns and signal in {None, wait.signal} and self._began(wait.id):
+            is_open = wait.id not in self._signalled_ns and wait.id not in self._over
+            if is_open and signal in {None, wait.signal} and self._began(wait.id):
                 return wait
         return None
 
@@ -62,15 +80,22 @@ class Headway:
 
     def _began(self, leaf: str) -> bool:
         self._look()
-        return all(self._is_done(before) for before in self._dependencies.predecessors(leaf))
+        before, certain = set(self._dependencies.predecessors(leaf)), self._plan.certain()[leaf]
+        if not before <= certain:  # some of them may be skipped
+            before = set(certain)
+        return all(self._is_done(one) for one in before)
 
     def _is_done(self, leaf: str) -> bool:
         """As far as the outside can tell; of a sleep it can tell only that it began."""
+        if leaf in self._over:
+            return True
         match self._plan.leaf(leaf):
-            case Call():
+            case Call() | Model() | Artifact() | Check():
                 return leaf in self._answered_ns
             case Wait():
                 return leaf in self._signalled_ns or leaf in self._perhaps
+            case Approve():
+                return False
             case _:
                 return self._began(leaf)
 

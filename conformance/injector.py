@@ -3,6 +3,9 @@
 An interruption is armed from the beginning; its `then` is armed once the target is back after it fired. `at_barrier`, `at`
 and `take` hand out the ones whose site is here and count them as fired, so nothing can strike twice; one that found
 nobody to strike is given back with `miss`. `unfired` names what never struck.
+
+One whose site is request number 0 of a call is poison: it strikes at every request of that call, `POISON_MAX` times at most,
+and counts as one.
 """
 
 from __future__ import annotations
@@ -13,11 +16,20 @@ import attrs
 
 from scenarios.interruption import Action, Interruption
 
+#: How often poison strikes: more than any harness can be expected to try before it sets the work aside.
+POISON_MAX = 12
+
 
 @attrs.define(eq=False)
 class _Armed:
     interruption: Interruption
     requests: int = 0  # at its barrier, of any call, since it was armed
+    strikes: int = 0
+
+    @property
+    def strikes_max(self) -> int:
+        site = self.interruption.site
+        return POISON_MAX if site.where == "barrier" and site.op is not None and site.nth == 0 else 1
 
 
 class Injector:
@@ -48,6 +60,14 @@ class Injector:
         self._armed += [_Armed(one) for one in following]
         return tuple(following)
 
+    def follow(self, one: Interruption) -> tuple[Interruption, ...]:
+        """What `one` did took nothing of the target down: arm what was to follow it, and return it."""
+        if one.then is None or one.then not in self._next:
+            return ()
+        self._next.remove(one.then)
+        self._armed.append(_Armed(one.then))
+        return (one.then,)
+
     def at_barrier(self, op: str, nth: int, barrier: str) -> list[Interruption]:
         """The interruptions that strike as request `nth` of call `op` is at `barrier`."""
         return self._take(lambda one: _is_at_barrier(one, op, nth, barrier))
@@ -70,14 +90,20 @@ class Injector:
 
     def miss(self, one: Interruption) -> None:
         """What was just handed out struck nobody: it has not fired, and nothing follows it."""
+        if one not in self.fired:  # poison that has struck before
+            return
         self.fired.remove(one)
-        if one.then is not None:
-            self._next.remove(one.then)
+        self._next = [then for then in self._next if then is not one.then]
+        self._armed = [armed for armed in self._armed if armed.interruption is not one.then]
 
     def _take(self, here: Callable[[_Armed], bool]) -> list[Interruption]:
         hits = [one for one in self._armed if here(one)]
         for armed in hits:
-            self._armed.remove(armed)
+            armed.strikes += 1
+            if armed.strikes >= armed.strikes_max:
+                self._armed.remove(armed)
+            if armed.strikes > 1:
+                continue
             self.fired.append(armed.interruption)
             if armed.interruption.then is not None:
                 self._next.append(armed.interruption.then)
@@ -89,6 +115,6 @@ def _is_at_barrier(armed: _Armed, op: str, nth: int, barrier: str) -> bool:
     if site.where != "barrier" or site.barrier != barrier:
         return False
     if site.op is not None:
-        return site.op == op and site.nth == nth
+        return site.op == op and site.nth in {0, nth}
     armed.requests += 1
     return armed.requests == site.nth

@@ -160,11 +160,21 @@ class Manifest:
 
     def declared(self) -> Declared:
         """What judges must know."""
+        limits = self.limits
+        verbs: tuple[str, ...] = self.verbs.supported
         return Declared(
             early_signal=self.harness.early_signal,
-            timer_grain_ns=self.limits.timer_grain_ms * 1_000_000,
+            timer_grain_ns=limits.timer_grain_ms * 1_000_000,
             shows_operations=self.shows.operations,
             shows_attempts=self.shows.attempts,
+            verbs=verbs,
+            slots=limits.slots or None,
+            grace_ns=limits.grace_ms * 1_000_000 or None,
+            deaths_max=limits.deaths_max or None,
+            key_lifetime_ns=limits.key_lifetime_ms * 1_000_000 or None,
+            late_signal=self.harness.late_signal,
+            unmatched_signal=self.harness.unmatched_signal,
+            lease_ns=limits.lease_ms * 1_000_000 or None,
         )
 
 

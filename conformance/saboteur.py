@@ -1,64 +1,81 @@
 """The saboteur: carries out the interruptions of one scenario, each at its site, and records that it did.
 
 What finds nobody to strike (a unit dead already, a reply that will never be sent) is given back to the injector: it has not
-fired, and the run says so.
+fired, and the run says so. What each interruption does is told in `conformance.sabotage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from scenarios.history import Fired
+from conformance.sabotage import commands, machines, others, strikes
+from conformance.sabotage.decisions import ACTIONS, Decisions
+from conformance.sabotage.scene import Passing, Scene
 from simkit.services import Fault
 
 if TYPE_CHECKING:
     import trio
 
-    from conformance.client import Client
-    from conformance.crew import Crew
-    from conformance.headway import Headway
-    from conformance.injector import Injector
-    from conformance.recorder import Recorder
-    from conformance.world import Patience, Subject, Unit, World
+    from conformance.control import Answer
+    from conformance.questions import Question
+    from scenarios.history import Status
     from scenarios.interruption import Interruption
-    from scenarios.plan import Plan, Wait
+    from scenarios.plan import Wait
     from simkit.services import Request
+
+_Strike: TypeAlias = Callable[[Scene, "Interruption", "Passing | None"], Coroutine[Any, Any, Fault | None]]
+
+_STRIKES: Final[Mapping[str, _Strike]] = {
+    "kill": strikes.kill,
+    "power": strikes.kill,
+    "pause": strikes.pause,
+    **dict.fromkeys(strikes.FAULTS, strikes.reply),
+    "forget": machines.forget,
+    "deploy": machines.deploy,
+    "second": machines.second,
+    "jump": machines.jump,
+    "full": machines.full,
+    "flip": machines.flip,
+    "wipe": machines.wipe,
+    "cancel": commands.cancel,
+    "halt": commands.halt,
+    "steer": commands.steer,
+    "unmatched": commands.unmatched,
+    "late-signal": commands.late_signal,
+    "misuse": commands.misuse,
+    "notice": commands.notice,
+    "repeat": commands.repeat,
+    "crowd": others.crowd,
+}
+#: What takes a unit down: what is to follow waits until it is back.
+_DEADLY: Final = frozenset({"kill", "power", "pause", "forget", "deploy", "flip", "wipe"})
 
 
 class Saboteur:
-    def __init__(
-        self,
-        world: World,
-        subject: Subject,
-        plan: Plan,
-        injector: Injector,
-        recorder: Recorder,
-        crew: Crew,
-        client: Client,
-        headway: Headway,
-        patience: Patience,
-    ) -> None:
-        self._world, self._bounds, self._plan = world, subject.bounds, plan
-        self._injector, self._recorder, self._crew, self._client = injector, recorder, crew, client
-        self._headway, self._patience = headway, patience
-        self._nursery: trio.Nursery | None = None
-        self._loose = 0  # stale workers that may still do harm
+    """Strikes at one run. `decisions` are the approvals of the run, which interruptions may twist."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._injector = scene, scene.injector
+        self.decisions = Decisions(scene)
+        self._withheld: set[str] = set()
+        scene.acknowledged = self._acknowledged
+        scene.client.loses = self._loses
 
     @property
     def finished(self) -> bool:
         """Nothing strikes any more, and nothing that struck is still under way."""
-        return self._injector.idle and not self._loose
+        return self._injector.idle and not self._scene.loose
 
     @property
     def someone_is_loose(self) -> bool:
-        return self._loose > 0
+        return self._scene.loose > 0
 
     # -- sites -------------------------------------------------------------------------------------------------------
 
     def begin(self, nursery: trio.Nursery) -> None:
         """Lie in wait at storage boundaries, before anything of the target runs."""
-        self._nursery = nursery
+        self._scene.nursery = nursery
         self._watch_boundaries(self._injector.armed)
 
     def start_asked(self) -> None:
@@ -67,144 +84,142 @@ class Saboteur:
 
     def target_is_back(self) -> None:
         """A unit was started again: what was to follow may strike from here on."""
-        following = self._injector.target_is_back()
-        self._watch_boundaries(following)
-        self._watch_times(following)
+        self._watch(self._injector.target_is_back())
 
-    def loses_start(self) -> bool:
+    def _loses(self, question: Question) -> bool:
         """Throw away the acknowledgement that has just come?"""
-        hits = self._injector.at("ack", verb="start", action="lose-ack")
+        hits = self._injector.at("ack", verb=question.verb, op=question.about, action="lose-ack")
         for one in hits:
-            self._note(one)
+            self._scene.note(one)
         return bool(hits)
 
     async def after_start(self) -> None:
         """The start was acknowledged."""
-        for wait in self._plan.waits():
-            if not self._headway.calls_before(wait):
+        for wait in self._scene.plan.waits():
+            if not self._scene.headway.calls_before(wait):
                 await self._signal_early(wait)
         await self._strike_all(self._injector.at("ack", verb="start"))
 
-    async def after_signal(self, wait: Wait) -> None:
-        """The signal of `wait` was acknowledged."""
-        for one in self._injector.at("ack", verb="signal", op=wait.id):
-            if one.action == "repeat":
-                self._note(one)
-                await self._client.signal(wait)
-            else:
-                await self._strike(one)
+    async def signal(self, wait: Wait) -> None:
+        """Send the signal of `wait`, unless it is to come when the wait has ended."""
+        if wait.id in self._withheld:
+            return
+        scene = self._scene
+        if scene.headway.signalled(wait, (await scene.client.signal(wait)).outcome):
+            scene.patience.disturb()
+            await self._strike_all(self._injector.at("ack", verb="signal", op=wait.id))
 
-    async def at(self, where: str, op: str | None = None) -> bool:
+    async def _acknowledged(self, question: Question, answer: Answer) -> None:
+        """The target has taken a command that is neither a start nor a wait's signal."""
+        if answer.outcome == "ok":
+            await self._strike_all(self._injector.at("ack", verb=question.verb, op=question.about))
+
+    async def at(self, where: str, op: str | None = None, status: Status | None = None) -> bool:
         """Strike what belongs to site `waiting` or `end`; whether there was anything."""
         hits = self._injector.at(where, op=op)
-        await self._strike_all(hits)
+        for one in hits:
+            if status is not None and where == "waiting" and one.action in ACTIONS:
+                await self.decisions.twist(one, status)
+                self._follow(one)
+            elif where == "waiting" and one.action == "late-signal":
+                self._withhold(one)
+            else:
+                await self._strike(one)
         return bool(hits)
 
-    async def gate(self, call: int, request: Request, nth: int, barrier: str) -> Fault | None:
-        """Called by the services at each barrier of each call; the fault to inject, if any."""
-        if request.lookup or self._injector.idle:
+    async def gate(self, call: int, request: Request, op: str, nth: int, barrier: str) -> Fault | None:
+        """Called by the services at each barrier of each call of operation `op`; the fault to inject, if any."""
+        if request.lookup:
+            if barrier == "received":
+                await self.decisions.at_desk(request)
             return None
-        caller = self._headway.caller(call)
-        for wait in self._plan.waits():
-            if request.op in self._headway.calls_before(wait):
+        if self._injector.idle:
+            return None
+        scene = self._scene
+        passing = Passing(request, scene.headway.caller(call))
+        for wait in scene.plan.waits():
+            if op in scene.headway.calls_before(wait):
                 # The call is held meanwhile, so that the wait that needs its answer cannot have begun.
                 await self._signal_early(wait)
-        return await self._strike_all(self._injector.at_barrier(request.op, nth, barrier), caller)
+        return await self._strike_all(self._injector.at_barrier(op, nth, barrier), passing)
 
     # -- strikes -----------------------------------------------------------------------------------------------------
 
-    async def _strike_all(self, hits: Iterable[Interruption], caller: int | None = None) -> Fault | None:
+    async def _strike_all(self, hits: Iterable[Interruption], passing: Passing | None = None) -> Fault | None:
         """Strike one after the other. One request suffers one fault, and a caller that is gone outdoes every other."""
         fault: Fault | None = None
         for one in hits:
-            if fault is not None and _is_of_reply(one):
-                self._injector.miss(one)
+            if fault is not None and one.action in strikes.FAULTS:
+                self._scene.miss(one)
                 continue
-            fault = await self._strike(one, caller) or fault
+            fault = await self._strike(one, passing) or fault
         return fault
 
-    async def _strike(self, one: Interruption, caller: int | None = None) -> Fault | None:
-        match one.action:
-            case "kill" | "power":
-                return await self._kill(one, caller)
-            case "pause":
-                await self._pause(one, caller)
-            case "repeat":
-                self._note(one)
-                self._soon(self._repeat_start)
-            case "drop" | "reset" | "delay" | "error-before" | "error-after":
-                self._note(one)
-                return Fault(one.action, one.ns)
-            case "lose-ack" | "early":
-                self._injector.miss(one)  # no acknowledgement and no wait of this plan is here
-        return None
-
-    def _note(self, one: Interruption) -> None:
-        self._recorder.add(Fired(self._world.now_ns(), one.label))
-        self._patience.disturb()
-
-    async def _kill(self, one: Interruption, caller: int | None) -> Fault | None:
-        unit = self._target(one, caller)
-        if unit is None or not self._crew.lives(unit):
-            self._injector.miss(one)
+    async def _strike(self, one: Interruption, passing: Passing | None = None) -> Fault | None:
+        strike = _STRIKES.get(one.action)
+        if strike is None:  # no acknowledgement, no wait and no approval of this plan is here
+            self._scene.miss(one)
             return None
-        self._note(one)
-        await self._crew.kill(unit, power=one.action == "power", state=one.state)
-        return Fault("gone", 0) if unit.incarnation == caller else None
+        fault = await strike(self._scene, one, passing)
+        self._follow(one)
+        return fault
 
-    def _target(self, one: Interruption, caller: int | None) -> Unit | None:
-        """The unit to strike: the caller itself where a worker is meant and one is known, else the named unit."""
-        if one.site.unit == self._crew.worker_name and caller is not None:
-            return self._crew.numbered(caller)
-        return self._crew.named(one.site.unit)
-
-    async def _pause(self, one: Interruption, caller: int | None) -> None:
-        unit = self._target(one, caller)
-        if unit is None or unit is not self._crew.worker or not self._crew.lives(unit):
-            self._injector.miss(one)
-            return
-        self._note(one)
-        await self._crew.pause(unit)
-        self._client.give_up(unit)
-        self._loose += 1
-        self._soon(self._let_go, unit, one.ns)
-
-    async def _let_go(self, unit: Unit, ns: int) -> None:
-        """Continue a paused worker after `ns`, and give it time to do harm before the run counts as settled."""
-        await self._world.sleep_ns(ns)
-        await self._crew.let_go(unit)
-        self._patience.disturb()
-        await self._world.sleep_ns(self._bounds.grace_ns)
-        self._patience.disturb()
-        self._loose -= 1
-
-    async def _repeat_start(self) -> None:
-        """Ask start again, as a client that was not sure; of the next worker when there is none right now."""
-        while self._crew.worker is None:
-            await self._world.sleep_ns(self._bounds.poll_ns)
-        await self._client.start()
+    def _follow(self, one: Interruption) -> None:
+        """What took nothing down leaves nobody to come back: what was to follow it may strike at once."""
+        if one.action not in _DEADLY:
+            self._watch(self._injector.follow(one))
 
     async def _signal_early(self, wait: Wait) -> None:
         for one in self._injector.at("ack", verb="start", op=wait.id):
-            self._note(one)
-            if self._headway.signalled(wait, (await self._client.signal(wait)).outcome):
-                self._patience.disturb()
-                await self.after_signal(wait)
+            self._scene.note(one)
+            await self.signal(wait)
+
+    def _withhold(self, one: Interruption) -> None:
+        """Send the signal of a wait only once the time of the wait is over."""
+        wait = next((wait for wait in self._scene.plan.waits() if wait.id == one.site.op), None)
+        if wait is None or wait.timeout_ns is None:
+            self._scene.miss(one)
+            return
+        self._withheld.add(wait.id)
+        self._scene.soon(self._signal_late, one, wait, wait.timeout_ns)
+
+    async def _signal_late(self, one: Interruption, wait: Wait, ns: int) -> None:
+        scene = self._scene
+        with scene.patience.held():
+            await scene.world.sleep_ns(ns + scene.subject.bounds.poll_ns)
+        scene.note(one)
+        self._withheld.discard(wait.id)
+        await self.signal(wait)
+
+    def _watch(self, armed: Iterable[Interruption]) -> None:
+        self._watch_boundaries(armed)
+        self._watch_times(armed)
 
     def _watch_boundaries(self, armed: Iterable[Interruption]) -> None:
         for one in armed:
-            if one.site.where == "boundary":
-                self._world.watch_boundary(one.site.unit, one.site.nth, lambda one=one: self._strike_now(one))  # type: ignore[misc]
+            site = one.site
+            if site.where == "boundary" and one.action == "eio":
+                self._scene.world.fail_once(site.unit, site.nth, lambda one=one: self._fail_now(one))  # type: ignore[misc]
+            elif site.where == "boundary":
+                self._scene.world.watch_boundary(site.unit, site.nth, lambda one=one: self._strike_now(one))  # type: ignore[misc]
 
     def _watch_times(self, armed: Iterable[Interruption]) -> None:
         for one in armed:
             if one.site.where == "time":
-                self._soon(self._strike_at, one)
+                self._scene.beside(self._strike_at, one)
 
     async def _strike_at(self, one: Interruption) -> None:
-        await self._world.sleep_ns(one.site.ns)
+        await self._scene.world.sleep_ns(one.site.ns)
         if self._injector.take(one):
             await self._strike(one)
+
+    def _fail_now(self, one: Interruption) -> bool:
+        """Whether the operation at this boundary is to fail."""
+        if not self._injector.take(one):
+            return False
+        self._scene.note(one)
+        self._follow(one)
+        return True
 
     def _strike_now(self, one: Interruption) -> None:
         """A boundary strikes inside the target's own step, where nothing may be awaited."""
@@ -216,12 +231,4 @@ class Saboteur:
         except StopIteration:
             return
         coroutine.close()
-        raise RuntimeError("killing a simulated unit may not wait")
-
-    def _soon(self, work: Callable[..., Awaitable[object]], *args: object) -> None:
-        assert self._nursery is not None
-        self._nursery.start_soon(work, *args)
-
-
-def _is_of_reply(one: Interruption) -> bool:
-    return one.action in {"drop", "reset", "delay", "error-before", "error-after"}
+        raise RuntimeError(f"{one.action} may not wait at a boundary of a simulated unit")

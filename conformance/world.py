@@ -7,7 +7,8 @@ World, Unit       launched, killed and paused by the two implementations in `con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
@@ -33,18 +34,41 @@ class Bounds:
 
 
 class Patience:
-    """Counts from the last disturbance: a run must settle within `settle_ns` of it."""
+    """Counts from the last disturbance: a run must settle within `settle_ns` of it, and no time counts while it is held."""
 
     def __init__(self, bounds: Bounds, now_ns: Callable[[], int]) -> None:
         self._settle_ns, self._now_ns = bounds.settle_ns, now_ns
         self._disturbed_ns = now_ns()
+        self._holds = 0
 
     def disturb(self) -> None:
         self._disturbed_ns = self._now_ns()
 
     def within(self, times: int) -> bool:
         """Whether no more than `times` bounds have passed."""
-        return self._now_ns() - self._disturbed_ns <= times * self._settle_ns
+        return self._holds > 0 or self._now_ns() - self._disturbed_ns <= times * self._settle_ns
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """In this block the run cannot be stuck: it is kept from going on, and begins anew afterwards."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self.disturb()
+
+
+#: Endings of files in a state folder that are made anew at boot: damage to them is none.
+REBUILT = ("-shm",)
+
+
+@attrs.frozen
+class Sighting:
+    """Where a world looked for secrets: names of places, and `place:secret` for each that was found."""
+
+    places: tuple[str, ...]
+    found: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -74,6 +98,18 @@ class Unit(Protocol):
 
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
+    def jump(self, ns: int) -> None:
+        """Set the wall clock of its machine by so much, back where negative (simulated world only)."""
+
+    def full(self, on: bool) -> None:
+        """Let its disk have no room left, or room again (simulated world only)."""
+
+    def flip(self) -> bool:
+        """Turn over one bit of the largest file in the state folder of the dead unit; False when there is none."""
+
+    def wipe(self) -> None:
+        """Empty the state folder of the dead unit."""
+
     def last_words(self) -> str:
         """The end of its error output."""
 
@@ -91,8 +127,21 @@ class World(Protocol):
     def serving(self, outside: Outside, gate: Gate) -> AbstractAsyncContextManager[None]:
         """In this block the target's calls reach `outside`, through `gate`."""
 
-    async def launch(self, unit: str, incarnation: int) -> Unit:
-        """Start a unit; its control channel, if it has one, is ready."""
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
+        """Start a unit; its control channel, if it has one, is ready. `code`: which version of the code it is to be,
+        `forget`: what of its state it is to drop as it boots; both are told in its environment.
+        """
+
+    def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Make a value for each of these secrets, and hand them to every unit launched from here on."""
+
+    def scan(self, secrets: Mapping[str, str]) -> Sighting:
+        """Look for the values of `secrets` in all that the units have written."""
 
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         """Call `strike` as the unit's host is about to pass its `nth` storage boundary (simulated world only)."""
+
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+        """Ask `strike` as the unit's host is about to pass its `nth` storage boundary; where it says so, the operation
+        there fails with EIO (simulated world only).
+        """

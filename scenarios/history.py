@@ -11,7 +11,7 @@ children of the run send is recorded as sent by the run itself, by operations `<
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
@@ -331,6 +331,10 @@ Event: TypeAlias = (
 KINDS: Mapping[str, type] = {cls.__name__: cls for cls in get_args(Event)}
 
 
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class Declared:
     """What the adapter's manifest declares and judges must know."""
@@ -341,7 +345,7 @@ class Declared:
     )
     shows_operations: bool = False  # status lists operations with their states
     shows_attempts: bool = False  # status carries attempt and execution ids
-    verbs: tuple[str, ...] = attrs.field(default=("start", "status", "signal", "resume"), converter=tuple)
+    verbs: tuple[str, ...] = attrs.field(default=("start", "status", "signal", "resume"), converter=_texts)
     slots: int | None = None  # the most operations under way at once
     grace_ns: int | None = None  # how long what ignores a stop may go on
     deaths_max: int | None = None  # work that killed this many workers is not restarted

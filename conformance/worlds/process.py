@@ -8,8 +8,11 @@ The port of the engine, where a target has one, is chosen once per run and stays
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
+import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,11 +23,11 @@ from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
+from conformance.world import REBUILT, Sighting
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from conformance.targets import Target
     from simkit.services import Gate, Outside
@@ -39,6 +42,7 @@ class RealUnit:
     name: str
     incarnation: int
     process: UnitProcess
+    state: Path
     control: ControlChannel | None = None
 
     @property
@@ -56,6 +60,19 @@ class RealUnit:
     async def resume(self) -> None:
         await self.process.resume()
 
+    def jump(self, ns: int) -> None:
+        raise SimkitError(_impossible(f"a jump of {ns} ns of the clock"))
+
+    def full(self, on: bool) -> None:
+        raise SimkitError(_impossible("a full disk" if on else "a disk with room again"))
+
+    def flip(self) -> bool:
+        return _flip_largest(self.state)
+
+    def wipe(self) -> None:
+        for path in self.state.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
     def last_words(self) -> str:
         return self.process.last_words()
 
@@ -67,6 +84,7 @@ class ProcessWorld:
         self._target, self._python, self._folder, self._processes = target, python, folder, processes
         self._engine_port = engine_port
         self._hosted: Hosted | None = None
+        self._secrets: dict[str, str] = {}
         #: What the adapter sent to the services that could not be read.
         self.problems: list[Problem] = []
 
@@ -94,20 +112,39 @@ class ProcessWorld:
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
 
-    async def launch(self, unit: str, incarnation: int) -> RealUnit:
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+        raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
+
+    def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
+        self._secrets = {name: f"canary-{secrets.token_hex(12)}" for name in names}
+        return self._secrets
+
+    def scan(self, secrets: Mapping[str, str]) -> Sighting:
+        """Every file of every unit's state, and every line of their error output."""
+        files = {"store": [*(self._folder / "state").rglob("*")], "logs": [*self._folder.glob("*.log")]}
+        found = [
+            f"{place}:{name}"
+            for place, paths in files.items()
+            for name, value in secrets.items()
+            if any(value.encode() in path.read_bytes() for path in paths if path.is_file())
+        ]
+        return Sighting(tuple(files), tuple(found))
+
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> RealUnit:
         assert self._hosted is not None, "units are launched inside `serving`"
         port = await self._hosted.open_port(incarnation)
+        state = self._state(unit)
         process = await self._processes.start(
             f"{self._target.name} {unit} #{incarnation}",
             self._target.command(unit, self._python),
             cwd=self._target.folder,
-            env=environment(self._variables(unit, port)),
+            env=environment(self._variables(unit, port, state, code, forget)),
             stderr=self._folder / f"{unit}-{incarnation}.log",
             control=self._target.manifest.units[unit].control,
         )
         with (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
             notes.write(f"# {process.name}\n{process.by_hand}\n")
-        real = RealUnit(unit, incarnation, process)
+        real = RealUnit(unit, incarnation, process, state)
         if self._target.manifest.units[unit].control:
             real.control = ControlChannel(
                 process.stdin, process.stdout, peer=process.name, last_words=process.last_words
@@ -130,11 +167,20 @@ class ProcessWorld:
                 )
             )
 
-    def _variables(self, unit: str, port: int) -> dict[str, str]:
+    def _state(self, unit: str) -> Path:
+        """What this unit keeps: a folder of its own, where there are several units."""
         state = self._folder / "state"
-        state.mkdir(exist_ok=True)
+        if len(self._target.manifest.units) > 1:
+            state /= unit
+        state.mkdir(parents=True, exist_ok=True)
+        return state
+
+    def _variables(self, unit: str, port: int, state: Path, code: str, forget: str) -> dict[str, str]:
         return {
             **self._target.environment(unit),
+            **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
+            **({"SIMKIT_CODE": code} if code else {}),
+            **({"SIMKIT_FORGET": forget} if forget else {}),
             "SIMKIT_STATE": str(state),
             "SIMKIT_ENGINE_HOST": ports.LOOPBACK,
             "SIMKIT_ENGINE_PORT": str(self._engine_port),
@@ -150,11 +196,26 @@ async def process_world(target: Target, python: str, folder: Path) -> AsyncItera
             yield ProcessWorld(target, python, folder, processes, engine_port)
 
 
+def _flip_largest(state: Path) -> bool:
+    """Turn over one bit, chosen at random, of the largest file under `state`; False when there is nothing to damage."""
+    files = [path for path in state.rglob("*") if path.is_file() and not path.name.endswith(REBUILT)]
+    path = max(files, key=lambda one: (one.stat().st_size, str(one)), default=None)
+    if path is None or path.stat().st_size == 0:
+        return False
+    at = secrets.randbelow(path.stat().st_size)
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ (1 << secrets.randbelow(8))]))
+    return True
+
+
 def _impossible(what: str) -> Problem:
     return Problem(
         "not-in-process-world",
         f"{what} cannot be struck in real processes",
         "process world",
-        "kill, pause, reply faults and repeats",
-        "power loss and storage boundaries belong to the simulated world: simkit run",
+        "what can be done to real processes and their files; `conformance.possible` tells it beforehand",
+        "power loss, storage boundaries, clocks and full disks belong to the simulated world: simkit run",
     )

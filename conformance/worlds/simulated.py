@@ -13,12 +13,16 @@ are right, and the kit's own links are spared.
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
+import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import trio
 
 from conformance.control import ControlChannel
+from conformance.world import REBUILT, Sighting
 from simkit.disk import CrashState
 from simkit.network import OUTSIDE
 from simkit.process import Process
@@ -37,6 +41,8 @@ SERVICES_PORT = 20_000
 CONTROL_PORT = 40_000
 ENGINE_PORT = 7_000
 BOOT_S = 30
+#: Where the units keep what outlives them.
+STATE = "/state"
 #: How long the faults of a stirred run stay on, in virtual time; short and long against sleeps, leases and time-outs. Most
 #: of the runs have none: where nothing else goes wrong, more can be asked of a harness.
 STORMS_NS = (0, 200_000_000, 1_000_000_000, 3_000_000_000, 10_000_000_000)
@@ -78,6 +84,26 @@ class SimulatedUnit:
     async def resume(self) -> None:
         self.process.resume()
 
+    def jump(self, ns: int) -> None:
+        self.process.host.clock.jump(ns)
+
+    def full(self, on: bool) -> None:
+        disk = self.process.host.disk
+        disk.capacity_bytes = disk.used_bytes() if on else None
+
+    def flip(self) -> bool:
+        """Which bit, the tape says."""
+        host = self.process.host
+        files = [(node.size, path) for path, node in host.disk.inodes().items() if path.startswith(STATE)]
+        size, path = max(((size, path) for size, path in files if not path.endswith(REBUILT)), default=(0, ""))
+        if size == 0:
+            return False
+        stream = host.world.tape.stream(f"flip/{host.name}")
+        return host.disk.corrupt(path, stream.choose("byte", size), stream.choose("bit", 8))
+
+    def wipe(self) -> None:
+        self.process.host.wipe()
+
     def last_words(self) -> str:
         return str(self.process.status or "")
 
@@ -100,6 +126,8 @@ class SimulatedWorld:
         self.problems: list[Problem] = []
 
         self._storms = False
+        self._secrets: dict[str, str] = {}
+        self._units: list[SimulatedUnit] = []
 
     @property
     def stormy(self) -> bool:
@@ -146,20 +174,49 @@ class SimulatedWorld:
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self._world.host(unit).at_boundary(nth, strike)
 
-    async def launch(self, unit: str, incarnation: int) -> SimulatedUnit:
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+        def fail() -> None:
+            if strike():
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        self._world.host(unit).at_boundary(nth, fail)
+
+    def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
+        self._secrets = {name: f"canary-{self.nonce()}{self.nonce()}" for name in names}
+        return self._secrets
+
+    def scan(self, secrets: Mapping[str, str]) -> Sighting:
+        """Every byte of every file on every host, and what units that ended said."""
+        found = []
+        for name, value in secrets.items():
+            disks = (host.disk for host in self._world.hosts.values() if host.has_disk)
+            if any(value.encode() in node.cache for disk in disks for node in disk.inodes().values()):
+                found.append(f"store:{name}")
+            if any(value in unit.last_words() for unit in self._units):
+                found.append(f"logs:{name}")
+        return Sighting(("store", "logs"), tuple(found))
+
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> SimulatedUnit:
         host = self._world.host(unit)
         if any(process.alive for process in host.processes):
             host = self._world.host(f"{unit}{incarnation}")
         environment = {
             **self._environment,
-            "SIMKIT_STATE": "/state",
+            "SIMKIT_STATE": STATE,
             "SIMKIT_ENGINE_HOST": "engine",
             "SIMKIT_ENGINE_PORT": str(ENGINE_PORT),
             "SIMKIT_SERVICES": f"lines://outside:{SERVICES_PORT + incarnation}",
+            **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
+            **({"SIMKIT_CODE": code} if code else {}),
+            **({"SIMKIT_FORGET": forget} if forget else {}),
         }
         if unit == "engine":
-            return SimulatedUnit(unit, incarnation, host.start(self._adapter.run_engine, environment, name=unit))
-        return await self._launch_worker(unit, incarnation, host, environment)
+            process = host.start(self._adapter.run_engine, environment, name=unit)
+            launched = SimulatedUnit(unit, incarnation, process)
+        else:
+            launched = await self._launch_worker(unit, incarnation, host, environment)
+        self._units.append(launched)
+        return launched
 
     async def _launch_worker(
         self, unit: str, incarnation: int, host: Host, environment: Mapping[str, str]

@@ -16,7 +16,22 @@ import trio
 from conformance.control import Answer
 from conformance.driver import Observation, observe
 from conformance.world import Bounds, Subject
-from scenarios.history import Declared, Event, Fired, OperationStatus, Status
+from scenarios.history import (
+    Answered,
+    Asked,
+    Closed,
+    Declared,
+    Died,
+    Event,
+    Fired,
+    OperationStatus,
+    Paused,
+    Received,
+    Replied,
+    Resumed,
+    Started,
+    Status,
+)
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
 from simkit.errors import Problem, SimkitError
@@ -103,7 +118,7 @@ class ToyWorld:
         self.outside, self.gate = outside, gate
         yield
 
-    async def launch(self, unit: str, incarnation: int) -> ToyUnit:
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> ToyUnit:
         await trio.sleep(0.005)
         fresh = ToyUnit(self, unit, incarnation)
         self.units.append(fresh)
@@ -352,19 +367,19 @@ def _words(event: Event) -> str:
     match event:
         case Fired():
             return f"fired {event.label}"
-        case _ if hasattr(event, "op"):
+        case Received():
             return f"{name} {event.op}#{event.incarnation}"
-        case _ if hasattr(event, "verb"):
+        case Asked():
             return f"asked {event.verb}#{event.incarnation}" if event.verb != "status" else ""
-        case _ if hasattr(event, "outcome"):
+        case Answered():
             return f"answered {event.outcome}" if event.status is None else ""
-        case _ if hasattr(event, "delivery"):
+        case Replied():
             return f"replied {event.status} {event.kind} {event.delivery}"
-        case _ if hasattr(event, "cause"):
+        case Died():
             return f"died {event.unit}#{event.incarnation} {event.cause}"
-        case _ if hasattr(event, "reason"):
+        case Closed():
             return f"closed {event.reason}"
-        case _ if hasattr(event, "incarnation"):
+        case Started() | Paused() | Resumed():
             return f"{name} {getattr(event, 'unit', '')}#{event.incarnation}"
         case _:
             return name

@@ -1,0 +1,99 @@
+"""What the kit reads of a run beside its status: events, artifacts and journal, the artifacts themselves, traces of secrets.
+
+None of it at every poll: after each interruption that struck, as soon as the target answers again, and at the end. Events are
+read on from the last cursor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Final
+
+from scenarios.history import Answered, Asked, Fetched, Scanned
+from scenarios.plan import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.sabotage.scene import Scene
+
+#: Looks in the middle of one run, and pages of events at one look.
+LOOKS_MAX: Final = 20
+PAGES_MAX: Final = 50
+_READ: Final = ("events", "artifacts", "journal")
+
+
+class Looks:
+    """The looks at one run."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._cursor = 0
+        self._seen = self._taken = 0
+        self._accepted: dict[tuple[str, int], str] = {}  # name and version of artifacts → location
+        self._verbs = [verb for verb in _READ if scene.has(verb)]
+
+    async def after_strikes(self) -> None:
+        """Look, if something has struck since the last look."""
+        if self._verbs and self._scene.noted > self._seen and self._taken < LOOKS_MAX:
+            self._seen = self._scene.noted
+            self._taken += 1
+            await self._look()
+
+    async def last(self, secrets: Mapping[str, str]) -> None:
+        """Look at everything, fetch what was published, and search all that was written for `secrets`."""
+        await self._look()
+        for (name, version), location in self._accepted.items():
+            self._fetch(name, version, location)
+        if secrets:
+            self._scan(secrets)
+
+    async def _look(self) -> None:
+        client = self._scene.client
+        if "events" in self._verbs:
+            await self._read_events()
+        if "artifacts" in self._verbs:
+            answer = await client.read("artifacts")
+            for one in answer.ok.get("artifacts", ()):
+                if one.get("state") != "partial":
+                    self._accepted[one["name"], one["version"]] = one["location"]
+        if "journal" in self._verbs:
+            await client.read("journal")
+
+    async def _read_events(self) -> None:
+        for _ in range(PAGES_MAX):
+            answer = await self._scene.client.read("events", after=self._cursor)
+            if answer.outcome != "ok" or not answer.ok["events"]:
+                return
+            self._cursor = answer.ok["next"]
+
+    def _fetch(self, name: str, version: int, location: str) -> None:
+        stored = self._scene.outside.services.artifact(location)
+        found = stored is not None and stored.committed
+        data = stored.data if stored is not None and stored.committed else b""
+        digest = hashlib.sha256(data).hexdigest() if found else ""
+        self._scene.recorder.add(Fetched(self._scene.world.now_ns(), name, version, digest, len(data), found))
+
+    def _scan(self, secrets: Mapping[str, str]) -> None:
+        seen = self._scene.world.scan(secrets)
+        places = dict.fromkeys(seen.places)
+        found = dict.fromkeys(seen.found)
+        for place, text in self._told():
+            places[place] = None
+            found.update((f"{place}:{name}", None) for name, value in secrets.items() if value in text)
+        self._scene.recorder.add(Scanned(self._scene.world.now_ns(), tuple(places), tuple(found)))
+
+    def _told(self) -> Iterator[tuple[str, str]]:
+        """Every status and body that the target has answered with, by the verb it was asked."""
+        verbs: dict[int, str] = {}
+        for event in self._scene.recorder.events:
+            if isinstance(event, Asked):
+                verbs[event.ask] = event.verb
+            elif isinstance(event, Answered) and (verb := verbs[event.ask]) in {"status", *_READ}:
+                yield verb, f"{event.status!r}{json.dumps(event.body)}{event.detail}"
+
+
+def secrets_of(calls: tuple[object, ...]) -> tuple[str, ...]:
+    """Names of the secrets that a plan's calls hand over, each once."""
+    return tuple(dict.fromkeys(one.secret for one in calls if isinstance(one, Call) and one.secret is not None))

@@ -1,0 +1,149 @@
+"""What the target is asked out of turn: to stop, to hold on, to do something else, and what it must not heed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from conformance import questions
+from conformance.questions import Question
+from scenarios.history import Applied, Received
+from scenarios.plan import Wait
+
+if TYPE_CHECKING:
+    from conformance.control import Answer
+    from conformance.sabotage.scene import Passing, Scene
+    from scenarios.interruption import Interruption
+    from simkit.services import Fault
+
+#: Two directions for one operation, in the order in which they are given.
+DIRECTIONS: tuple[Mapping[str, Any], ...] = ({"amount": 101}, {"amount": 102})
+#: A signal name that no plan waits for.
+NOBODY = "nobody"
+
+
+async def cancel(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Cancel the run; a call at whose barrier this is waits until that has been answered."""
+    scene.note(one)
+    await told(scene, questions.command("cancel", scene.run, 1))
+    return None
+
+
+async def halt(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Pause the run, and let it go on after a while."""
+    scene.note(one)
+    number = scene.noted
+    await told(scene, questions.command("pause", scene.run, number))
+    scene.soon(_go_on, scene, one.ns, number)
+    return None
+
+
+async def _go_on(scene: Scene, ns: int, number: int) -> None:
+    with scene.patience.held():
+        await scene.world.sleep_ns(ns)
+    await _insist(scene, questions.command("unpause", scene.run, number))
+
+
+async def steer(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Give two directions for an operation, one after the other."""
+    target = one.target or one.site.op
+    if target is None:
+        scene.miss(one)
+        return None
+    scene.note(one)
+    for nth, params in enumerate(DIRECTIONS, 1):
+        await told(scene, questions.steer(scene.run, target, nth, params, scene.world.nonce()))
+    return None
+
+
+async def unmatched(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Send a signal that nothing waits for."""
+    scene.note(one)
+    await told(scene, questions.signal(scene.run, "unmatched", NOBODY, {"nonce": scene.world.nonce()}))
+    return None
+
+
+async def late_signal(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Send one more signal of a name whose waits are over: of the wait that is named, else of the plan's first."""
+    named = scene.plan.leaf(one.target or one.site.op or "")
+    wait = named if isinstance(named, Wait) else next(iter(scene.plan.waits()), None)
+    if wait is None:
+        scene.miss(one)
+        return None
+    scene.note(one)
+    await told(scene, questions.signal(scene.run, "late", wait.signal, {"nonce": scene.world.nonce()}))
+    return None
+
+
+async def misuse(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Start another plan under the run's own id."""
+    scene.note(one)
+    await told(scene, questions.misuse(scene.run, scene.plan))
+    return None
+
+
+async def notice(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """After a while tell the harness twice that the effect of an operation happened, and once of an effect it knows not."""
+    scene.soon(_notice, scene, one)
+    return None
+
+
+async def _notice(scene: Scene, one: Interruption) -> None:
+    with scene.patience.held():
+        await scene.world.sleep_ns(one.ns)
+    nonce = _effect_of(scene, one.target or one.site.op or "")
+    if nonce is None:
+        scene.miss(one)
+        return
+    scene.note(one)
+    word = questions.notice(scene.run, one.target or one.site.op or "", nonce)
+    for question in (word, word, questions.notice(scene.run, NOBODY, scene.world.nonce())):
+        await _insist(scene, question)
+
+
+def _effect_of(scene: Scene, op: str) -> str | None:
+    """The nonce of the first effect of an operation, if it has had one."""
+    calls = {one.call for one in scene.recorder.events if isinstance(one, Received) and one.op == op}
+    effects = (one.nonce for one in scene.recorder.events if isinstance(one, Applied) and one.call in calls)
+    return next(effects, None)
+
+
+async def repeat(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
+    """Ask again, as a client that was not sure: the start, or the latest question of another verb."""
+    verb = one.site.verb or "start"
+    if not scene.client.has_asked(verb):
+        scene.miss(one)
+        return None
+    scene.note(one)
+    if one.site.where == "ack":
+        await scene.client.again(verb)
+    else:
+        scene.beside(_repeat, scene, verb)
+    return None
+
+
+async def _repeat(scene: Scene, verb: str) -> None:
+    """Of the next worker when there is none right now."""
+    while scene.crew.worker is None:
+        await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
+    await scene.client.again(verb)
+
+
+async def told(scene: Scene, question: Question) -> Answer:
+    """Ask, and go on asking in the background while nobody knows whether it has arrived; the first answer."""
+    answer = await scene.client.ask(question)
+    if answer.outcome == "indefinite":
+        scene.soon(_insist, scene, question)
+    else:
+        await scene.acknowledged(question, answer)
+    return answer
+
+
+async def _insist(scene: Scene, question: Question) -> None:
+    """Ask until there is a definite answer, or the run has had its time."""
+    while scene.patience.within(1):
+        answer = await scene.client.ask(question)
+        if answer.outcome != "indefinite":
+            await scene.acknowledged(question, answer)
+            return
+        await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
