@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Literal
 
+from reference_runtime.model import Grant
 from reference_runtime.records import FORBID_DELETE
 from reference_runtime.rows import Parts
 
@@ -28,6 +29,11 @@ class Audit(Parts):
             "INSERT INTO audit SELECT ?1, ifnull(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM audit WHERE task = ?1",
             (task, actor, authority, action, target, time.time_ns(), detail),
         )
+
+    def _audit_holder(self, task: str, grant: Grant, action: Action, detail: str) -> None:
+        """One line about what the holder of a lease did, or was refused."""
+        holder = self._value("SELECT execution FROM invocation WHERE generation = ?", grant.generation)
+        self.audit(task, holder or "unknown", f"lease {grant.generation}", action, grant.operation, detail)
 
     def forget_audit(self) -> int:
         """Delete the whole trail, on the order of whoever runs the engine; how many lines there were."""

@@ -27,10 +27,6 @@ class Children(Checks):
     def _admit(self, task: str, plan: Json) -> None:
         """Make a task of a plan that was checked before."""
 
-    @abstractmethod
-    def _stop(self, attempt: str, reason: str) -> None:
-        """Let nothing new begin in an attempt, as a cancel does."""
-
     # -- beginning
 
     def open_child(self, op: Operation) -> None:
@@ -103,6 +99,16 @@ class Children(Checks):
         for child in living:
             self._stop(child, reason)
         return len(living)
+
+    def _stop(self, attempt: str, reason: str) -> None:
+        """Let nothing new begin in a child, as a cancel does; a stop that was accepted before stays as it is."""
+        self.db.execute(
+            "UPDATE attempt SET halt = ifnull(halt, 'accepted'), failing = ifnull(failing, ?) WHERE id = ?",
+            (reason, attempt),
+        )
+        self._withdraw(attempt)
+        self.stop_children(attempt, reason)
+        self._conclude(attempt)
 
     def living(self, attempt: str) -> list[str]:
         """The attempts of an attempt's own children that have not ended; a parent is over only when there are none."""

@@ -1,89 +1,240 @@
-"""Progress: what follows, inside one transaction, from something having been accepted.
+"""Progress: what follows, inside one transaction, from something having been settled.
 
-An operation is *opened* when everything it depends on was accepted: a call may then be claimed, a wait takes signals, a
-sleep's clock runs. Signals and timers are rows; a signal that comes before its wait is there when the wait opens.
+An operation is *opened* when everything it depends on was settled (accepted, skipped, or refused where that is tolerated):
+a call may then be claimed, a wait takes signals, a sleep's clock runs, and what the runtime decides itself (branches, drawn
+values, planned failures) is decided at once. A run ends when nothing of it can move any more.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import time
-from collections.abc import Mapping
-from typing import Any
+import uuid
+from collections import deque
 
-from reference_runtime.model import Json, Outcome, Refusal, Tally, canonical
-from reference_runtime.rows import Rows
+import apsw
+
+from reference_runtime.compensation import NOTHING_TO_UNDO, SUCCEEDED
+from reference_runtime.model import DISPATCHED, Outcome, Policy, Tally, canonical
+from reference_runtime.rows import Operation
+from reference_runtime.waits import GRACE, Waits
+
+_DISPATCHED = ", ".join(f"'{kind}'" for kind in sorted(DISPATCHED))
+_TALLY = """SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
+    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state IN ('failed', 'unresolved') AND state = 'unresolved'
+        AND NOT void AND kind NOT IN ('compensate', 'sweep')),
+    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state IN ('planned', 'dispatched', 'unknown')
+        AND NOT void AND kind != 'compensate'),
+    EXISTS (SELECT 1 FROM lease WHERE attempt = ?1),
+    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND due_ns IS NOT NULL),
+    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state = 'planned' AND opened_ns IS NOT NULL
+        AND kind IN ('wait', 'sleep', 'approve')) OR
+    EXISTS (SELECT 1 FROM approval WHERE attempt = ?1 AND state = 'pending')
+    FROM attempt a WHERE a.id = ?1"""
 
 
-class Progress(Rows):
-    """Opening, waking and concluding."""
+class Progress(Waits):
+    """Opening, failing and concluding."""
+
+    def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
+        super().__init__(db, policy, rng)
+        self._settled: deque[tuple[str, str]] = deque()  # settled in this transaction, and not followed up yet
+        self._is_following = False
 
     def dependencies_met(self, attempt: str, operation: str) -> bool:
-        """Whether everything this operation waits for has been accepted; it is opened only then."""
-        missing = self._value(
-            "SELECT count(*) FROM dependency d JOIN operation o ON o.attempt = d.attempt AND o.id = d.needs"
-            " WHERE d.attempt = ? AND d.operation = ? AND NOT o.accepted",
-            attempt,
-            operation,
-        )
-        return bool(missing == 0)
+        """Whether everything this operation waits for has been settled; it is opened only then."""
+        missing = self._value("SELECT missing FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
+        return bool(missing <= 0)
 
     def _advance(self, attempt: str, operation: str) -> None:
-        """Open what was waiting for this operation, in the transaction that accepted it."""
+        """Follow up what was settled, in the transaction that settled it. A chain of decisions is walked, not nested."""
+        self._settled.append((attempt, operation))
+        if self._is_following:
+            return
+        self._is_following = True
+        try:
+            while self._settled:
+                self._follow(*self._settled.popleft())
+        finally:
+            self._settled.clear()
+            self._is_following = False
+
+    def _follow(self, attempt: str, operation: str) -> None:
+        self.record_undo(attempt, operation)
+        self.decide_races(attempt, operation)
         rows = self._rows(
-            "SELECT d.operation FROM dependency d JOIN operation o ON o.attempt = d.attempt AND o.id = d.operation"
-            " WHERE d.attempt = ? AND d.needs = ? ORDER BY o.position",
+            "UPDATE operation SET missing = missing - 1 WHERE attempt = ?1 AND id IN"
+            " (SELECT operation FROM dependency WHERE attempt = ?1 AND needs = ?2) RETURNING position, id",
             attempt,
             operation,
         )
-        for (dependent,) in rows:
+        for _, dependent in sorted(rows):
             if self.dependencies_met(attempt, dependent):
                 self._open(attempt, dependent)
         self._wake_waits(attempt)
 
+    # -- opening
+
     def _open(self, attempt: str, operation: str) -> None:
-        """Let a call be claimed, a wait take signals, a sleep's clock run; nothing of it once the attempt has failed."""
+        """Let an operation have its turn; nothing of it once the attempt is failing or being stopped."""
         now_ns = time.time_ns()
         self.db.execute(
-            "UPDATE operation SET opened_ns = ?1, due_ns = iif(kind = 'call', ?1, NULL) WHERE attempt = ?2 AND id = ?3"
-            " AND state = 'planned' AND opened_ns IS NULL"
-            " AND NOT EXISTS (SELECT 1 FROM operation WHERE attempt = ?2 AND state = 'failed')",
+            f"UPDATE operation SET opened_ns = ?1, due_ns = iif(kind IN ({_DISPATCHED}), ?1, NULL) WHERE attempt = ?2"
+            " AND id = ?3 AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate'",
             (now_ns, attempt, operation),
         )
-        if self.db.changes() == 1:
-            op = self._operation(attempt, operation)
-            if op.kind == "sleep":
-                self.start_timer(attempt, operation, now_ns + json.loads(op.spec)["ns"])
+        if self.db.changes() == 0:
+            return
+        op = self._operation(attempt, operation)
+        if self.is_stopped(attempt):
+            self._close(op)
+        elif op.kind in DISPATCHED:
+            if self.is_held(attempt, operation):
+                self._hold_back(attempt, operation)
+        else:
+            self._begin(op, now_ns)
 
-    def tally(self, attempt: str) -> Tally:
-        """How the attempt's operations stand."""
-        rows = self._rows(
-            "SELECT count(*), total(accepted), total(state = 'failed'), total(state = 'unresolved'),"
-            " (SELECT count(*) FROM lease WHERE attempt = ?1), total(due_ns IS NOT NULL),"
-            " total(state = 'planned' AND kind != 'call' AND opened_ns IS NOT NULL) FROM operation WHERE attempt = ?1",
+    def _close(self, op: Operation) -> None:
+        self.db.execute(
+            "UPDATE operation SET opened_ns = NULL, due_ns = NULL WHERE attempt = ? AND id = ?", (op.attempt, op.id)
+        )
+
+    def _begin(self, op: Operation, now_ns: int) -> None:
+        """Begin what no worker carries out."""
+        spec = json.loads(op.spec)
+        match op.kind:
+            case "sleep":
+                self.start_timer(op.attempt, op.id, now_ns + spec["ns"])
+            case "wait" if spec.get("timeout_ns") is not None:
+                self.start_timer(op.attempt, op.id, now_ns + spec["timeout_ns"])
+            case "approve":
+                self.ask_approval(op)
+            case "branch":
+                self.decide_branch(op)
+            case "child":
+                self.open_child(op)
+            case "nondet":
+                self._move(
+                    op, "release", op.generation, op.version, canonical({"nonce": self.draw(spec["kind"])}), "drawn"
+                )
+                self._advance(op.attempt, op.id)
+            case "fail":
+                self._move(op, "decline", op.generation, op.version, None, f"planned: {spec['reason']}")
+                self.fail_run(op.attempt, f"planned-failure: {op.id}: {spec['reason']}")
+
+    def draw(self, kind: str) -> str:
+        """A value that nobody can foretell, drawn once and kept: the time in nanoseconds, a random number, a unique id."""
+        if kind == "time":
+            return str(time.time_ns())
+        if kind == "random":
+            return str(self.rng.random())
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    # -- failing
+
+    def _refused(self, op: Operation, reason: str) -> None:
+        """Follow up a definite no, after the operation's own transition; `reason` is a code in kebab-case, `: `, a text."""
+        tolerate, void = self._rows(
+            "SELECT tolerate, void FROM operation WHERE attempt = ? AND id = ?", op.attempt, op.id
+        )[0]
+        if op.kind in ("compensate", "sweep"):
+            return
+        if self.is_tolerated(bool(tolerate), bool(void)):
+            self._advance(op.attempt, op.id)
+        else:
+            self.fail_run(op.attempt, _blame(op.id, reason))
+
+    def is_tolerated(self, tolerate: bool, void: bool) -> bool:
+        """Whether a run goes on after an operation of it was refused."""
+        return tolerate or void
+
+    def fail_run(self, attempt: str, reason: str) -> None:
+        """Begin to end an attempt that cannot succeed any more, for the first reason there was."""
+        self.db.execute("UPDATE attempt SET failing = ifnull(failing, ?) WHERE id = ?", (reason, attempt))
+        self._withdraw(attempt)
+        self.stop_children(attempt, f"parent-failed: {reason}")
+
+    def _withdraw(self, attempt: str) -> None:
+        """Let nothing new begin; what was dispatched is still followed to its end, and what was done may be undone."""
+        self.db.execute(
+            "DELETE FROM lease WHERE attempt = ?1 AND operation IN"
+            " (SELECT id FROM operation WHERE attempt = ?1 AND state = 'planned' AND kind != 'compensate')",
+            (attempt,),
+        )
+        self.note_failure(attempt)
+        self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation != ? AND fired_ns IS NULL", (attempt, GRACE))
+        self.db.execute(
+            "UPDATE operation SET due_ns = NULL, opened_ns = NULL, version = version + 1"
+            " WHERE attempt = ? AND state = 'planned' AND kind != 'compensate'",
+            (attempt,),
+        )
+
+    def note_failure(self, attempt: str) -> None:
+        """Write down why an attempt is failing: the first of its operations that failed and counts."""
+        row = self._row(
+            "SELECT id, reason FROM operation WHERE attempt = ? AND state IN ('failed', 'unresolved') AND state = 'failed'"
+            " AND NOT settled AND kind NOT IN ('compensate', 'sweep') ORDER BY position LIMIT 1",
             attempt,
         )
-        return Tally(*(int(value) for value in rows[0]))
+        if row is not None:
+            self.db.execute(
+                "UPDATE attempt SET failing = ? WHERE id = ? AND failing IS NULL", (_blame(row[0], row[1]), attempt)
+            )
+
+    # -- concluding
+
+    def tally(self, attempt: str) -> Tally:
+        """How the attempt stands."""
+        return Tally(*(bool(value) for value in self._rows(_TALLY, attempt)[0]), children=bool(self.living(attempt)))
 
     def outcome(self, tally: Tally) -> Outcome | None:
         """How an attempt ended, or None while something can still move. An unresolved effect is not a failed one."""
-        if tally.leased or tally.runnable or tally.waiting:
+        if tally.leased or tally.runnable or tally.children:
             return None
-        if tally.failed:
+        if tally.stopping:
+            return "cancelled"
+        if tally.failing:
             return "failed"
-        return "succeeded" if tally.accepted == tally.total else "unresolved"
+        if tally.waiting:
+            return None
+        return "unresolved" if tally.unresolved or tally.pending else "succeeded"
 
     def _conclude(self, attempt: str) -> None:
         """Bring condition and outcome in line with the operations."""
+        was = self._value("SELECT outcome FROM attempt WHERE id = ?", attempt)
         tally = self.tally(attempt)
         outcome = self.outcome(tally)
-        moving = "running" if tally.leased else "runnable" if tally.runnable else "waiting"
+        if outcome is not None and was is None:
+            outcome, tally = self._clean_up(attempt, outcome, tally)
+        moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
         reason = self._reason(attempt, outcome)
         self.db.execute(
             "UPDATE attempt SET condition = ?, outcome = ?, reason = ? WHERE id = ?",
             ("terminal" if outcome else moving, outcome, reason, attempt),
         )
+        if outcome is not None and was is None:
+            self._log_run(attempt, outcome, reason)
         self._touch(attempt)
+        if outcome is not None and was is None:
+            self.child_ended(attempt, outcome)
+
+    def _clean_up(self, attempt: str, outcome: Outcome, tally: Tally) -> tuple[Outcome | None, Tally]:
+        """What a run still owes before it may end: checks of what is current, compensations, sweeps."""
+        if outcome == "succeeded":
+            owed = self.recheck(attempt)
+        else:
+            owed = outcome in ("failed", "cancelled") and self.begin_undo(attempt)
+        if owed or self.plan_sweeps(attempt):
+            tally = self.tally(attempt)
+            return None, tally
+        if outcome == "succeeded" and self.gate(attempt) is not None:
+            return "unresolved", tally
+        if outcome != "unresolved":
+            self.drop_undo(attempt, SUCCEEDED if outcome == "succeeded" else NOTHING_TO_UNDO)
+        if outcome == "failed" and self.failed_undo(attempt):
+            return "unresolved", tally
+        return outcome, tally
 
     def _touch(self, attempt: str) -> None:
         """Make a new version of the task: something that its status shows has changed."""
@@ -92,108 +243,32 @@ class Progress(Rows):
         )
 
     def _reason(self, attempt: str, outcome: Outcome | None) -> str | None:
-        state = {"failed": "failed", "unresolved": "unresolved"}.get(outcome or "")
-        if state is None:
+        """Why an attempt ended as it did: a code in kebab-case, and what is known of it."""
+        if outcome in (None, "succeeded"):
             return None
+        failing = self._value("SELECT failing FROM attempt WHERE id = ?", attempt)
+        undone = self.failed_undo(attempt)
+        if undone:
+            after = f" after {failing}" if failing else ""
+            return f"compensation-unresolved: {', '.join(undone)}{after}"
+        if outcome == "failed" or failing:
+            return str(failing)
+        unresolved = self._unresolved(attempt)
+        if outcome == "cancelled":
+            return "cancelled" + (f": {unresolved}" if unresolved else "")
+        gate = None if unresolved else self.gate(attempt)
+        return gate or f"outcome-unknown: {unresolved or 'nothing can move'}"
+
+    def _unresolved(self, attempt: str) -> str:
         rows = self._rows(
-            "SELECT id, reason FROM operation WHERE attempt = ? AND state = ? ORDER BY position", attempt, state
-        )
-        return "; ".join(f"{id_} {state}: {reason}" for id_, reason in rows)
-
-    # -- signals
-
-    def signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> Json:
-        """Take a signal once, whether or not anything waits for it yet. Its disposition: released, buffered or late."""
-        with self._transaction():
-            attempt = self._current_attempt(task)
-            if not self.known_signal(task, id_, name, payload):
-                self.buffer_signal(task, id_, name, payload)
-                self._wake_waits(attempt)
-                self._conclude(attempt)
-            return self._disposition(task, id_)
-
-    def known_signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> bool:
-        """Whether this signal was taken before. Raises `Refusal` when its id was used for another one."""
-        row = self._row("SELECT name, payload FROM event WHERE task = ? AND id = ?", task, id_)
-        if row is not None and row != (name, canonical(payload)):
-            raise Refusal("conflict", f"signal {id_!r} of task {task!r} is known with another name or payload")
-        return row is not None
-
-    def buffer_signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> None:
-        """Keep a signal until a wait takes it, also when none has begun."""
-        self.db.execute(
-            "INSERT INTO event (task, id, name, payload, received_ns) VALUES (?, ?, ?, ?, ?)",
-            (task, id_, name, canonical(payload), time.time_ns()),
-        )
-
-    def _disposition(self, task: str, id_: str) -> Json:
-        row = self._row(
-            "SELECT e.consumer, a.condition FROM event e JOIN task t ON t.id = e.task"
-            " JOIN attempt a ON a.id = t.attempt WHERE e.task = ? AND e.id = ?",
-            task,
-            id_,
-        )
-        consumer, condition = row or (None, "")
-        disposition = "released" if consumer else "late" if condition == "terminal" else "buffered"
-        return {"id": id_, "disposition": disposition, "consumer": consumer}
-
-    def match_signals(self, attempt: str) -> tuple[str, int, str] | None:
-        """The next open wait with the signal it takes: waits in plan order, signals in order of arrival."""
-        row = self._row(
-            "SELECT o.id, e.sequence, e.payload FROM operation o JOIN attempt a ON a.id = o.attempt"
-            " JOIN event e ON e.task = a.task AND e.name = o.signal AND e.consumer IS NULL"
-            " WHERE o.attempt = ? AND o.kind = 'wait' AND o.state = 'planned' AND o.opened_ns IS NOT NULL"
-            " ORDER BY o.position, e.sequence LIMIT 1",
+            "SELECT id, reason FROM operation WHERE attempt = ? AND state IN ('failed', 'unresolved')"
+            " AND state = 'unresolved' AND NOT void ORDER BY position",
             attempt,
         )
-        return None if row is None else (row[0], row[1], row[2])
+        return "; ".join(f"{id_} unresolved: {reason}" for id_, reason in rows)
 
-    def consume_signal(self, sequence: int, consumer: str) -> None:
-        """Bind a signal to the one wait it releases."""
-        self.db.execute("UPDATE event SET consumer = ? WHERE sequence = ? AND consumer IS NULL", (consumer, sequence))
 
-    def _wake_waits(self, attempt: str) -> None:
-        while (match := self.match_signals(attempt)) is not None:
-            operation, sequence, payload = match
-            op = self._operation(attempt, operation)
-            self.consume_signal(sequence, f"{attempt}:{operation}")
-            if not self._move(op, "release", op.generation, op.version, payload):
-                return
-            self._advance(attempt, operation)
-
-    # -- timers
-
-    def start_timer(self, attempt: str, operation: str, due_ns: int) -> None:
-        """Keep when a sleep ends, by the wall clock, so that a restart neither forgets nor renews it."""
-        self.db.execute("INSERT INTO timer VALUES (?, ?, ?, NULL)", (attempt, operation, due_ns))
-
-    def due_timers(self, now_ns: int) -> list[tuple[str, str]]:
-        """The timers whose hour has come and that have not fired: attempt and operation."""
-        rows = self._rows(
-            "SELECT attempt, operation FROM timer WHERE fired_ns IS NULL AND due_ns <= ?"
-            " ORDER BY due_ns, attempt, operation",
-            now_ns,
-        )
-        return [(row[0], row[1]) for row in rows]
-
-    def fire_timers(self) -> int:
-        """Fire what is due, each in a transaction of its own; how many fired."""
-        due = self.due_timers(time.time_ns())
-        for attempt, operation in due:
-            with self._transaction():
-                self._fire(attempt, operation)
-        return len(due)
-
-    def _fire(self, attempt: str, operation: str) -> None:
-        self.db.execute(
-            "UPDATE timer SET fired_ns = ? WHERE attempt = ? AND operation = ?", (time.time_ns(), attempt, operation)
-        )
-        op = self._operation(attempt, operation)
-        if self._move(op, "release", op.generation, op.version):
-            self._advance(attempt, operation)
-            self._conclude(attempt)
-
-    def next_timer_ns(self) -> int | None:
-        """When the next timer is due."""
-        due_ns: int | None = self._value("SELECT min(due_ns) FROM timer WHERE fired_ns IS NULL")
-        return due_ns
+def _blame(operation: str, reason: str | None) -> str:
+    """Why a run fails over an operation, from the operation's own reason (a code in kebab-case, `: `, a text)."""
+    code, _, text = (reason or "refused").partition(": ")
+    return f"{code}: {operation} failed" + (f": {text}" if text else "")

@@ -84,6 +84,8 @@ class Tools(Protocol):
         """The answer of the effect this request once made, or None when it made none. Raises as `call` does."""
 
 
+#: What an answer says, at least one of these: the field and its type.
+_TOLD: Mapping[str, type] = {"nonce": str, "allowed": bool, "part": int, "location": str}
 #: Refusals before anything was begun: the key is in use, it is too early, there is no room.
 _BUSY = (409, 425, 429, 529)
 
@@ -91,10 +93,11 @@ _BUSY = (409, 425, 429, 529)
 def interpret(status: int, body: Any, *, saved: bool = False, retry_after_ns: int = 0) -> Json:
     """What an HTTP-like answer means. A 5xx the receiver has *saved* for a key is final; any other is an unknown outcome.
 
-    An answer has a `nonce`; that of one who was asked for authority has `allowed` instead. Raises as a tool does.
+    An answer has a `nonce`; that of one who was asked for authority has `allowed` instead, and what a store says of parts and
+    places has a `part` or a `location`. Raises as a tool does.
     """
     told = body if isinstance(body, dict) else {}
-    if status == 200 and (isinstance(told.get("nonce"), str) or isinstance(told.get("allowed"), bool)):
+    if status == 200 and any(isinstance(told.get(name), kind) for name, kind in _TOLD.items()):
         return told
     facts: dict[str, Any] = {
         "external": external_of(told),

@@ -1,25 +1,42 @@
-"""What the store shows: the status of a task and its journal. Reading only, each one consistent snapshot."""
+"""What the store shows: the status of a task, its journal and its audit trail. Reading only, each one consistent snapshot.
+
+One connection reads and writes, one transaction at a time, and a view is one uninterrupted read: so it is a snapshot, and
+`version` names it. What a view costs is bounded by the task itself; every query goes by the task's or the attempt's key.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+from reference_runtime.children import Children
 from reference_runtime.model import Json, Refusal
-from reference_runtime.store import Store
+from reference_runtime.rows import Rows
 
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
-#: Everything in one statement: a status is polled, and it must be one snapshot.
-_STATUS = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution,
-    o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal,
-    o.kind = 'wait' AND o.state = 'planned' AND o.opened_ns IS NOT NULL
-    FROM task t JOIN attempt a ON a.id = t.attempt LEFT JOIN operation o ON o.attempt = a.id
-    WHERE t.id = ? ORDER BY o.position"""
+_TASK = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution, a.failing, a.halt, a.paused,
+    (SELECT d.state FROM delivery d WHERE d.task = t.id AND d.attempt = a.id)
+    FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.id = ?"""
+_OPERATIONS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.kind, o.opened_ns IS NOT NULL,
+    o.tries, o.reason FROM operation o
+    WHERE o.attempt = ? AND o.kind != 'sweep' AND o.spec ->> 'recheck' IS NULL ORDER BY o.position"""
+_HIDDEN = """SELECT kind FROM operation WHERE attempt = ? AND state IN ('planned', 'dispatched', 'unknown')
+    AND (kind = 'sweep' OR spec ->> 'recheck' IS NOT NULL) ORDER BY position"""
+_SIGNALS = """SELECT id, CASE WHEN disposition IS NOT NULL THEN disposition WHEN consumer IS NOT NULL THEN 'released'
+    ELSE 'buffered' END FROM event WHERE task = ? ORDER BY sequence"""
+_APPROVALS = """SELECT operation, subject AS "of", digest, state FROM approval WHERE attempt = ? ORDER BY operation"""
 _JOURNAL = {
-    "invocations": "SELECT i.* FROM invocation i JOIN attempt a ON a.id = i.attempt WHERE a.task = ? ORDER BY i.generation",
+    "transitions": 'SELECT sequence, attempt, operation, origin AS "from", state AS "to", move, reason, generation, version,'
+    " at_ns FROM transition WHERE task = ? AND operation != '' ORDER BY sequence",
+    "invocations": "SELECT i.* FROM attempt a JOIN invocation i ON i.attempt = a.id WHERE a.task = ? ORDER BY i.generation",
     "signals": "SELECT * FROM event WHERE task = ? ORDER BY sequence",
-    "rejected": "SELECT e.* FROM evidence e JOIN attempt a ON a.id = e.attempt WHERE a.task = ? ORDER BY e.sequence",
+    "rejected": "SELECT e.*, iif(json_valid(e.detail), e.detail ->> 'nonce', NULL) AS nonce"
+    " FROM attempt a JOIN evidence e ON e.attempt = a.id WHERE a.task = ? ORDER BY e.sequence",
+    "verdicts": "SELECT v.* FROM attempt a JOIN verdict v ON v.attempt = a.id WHERE a.task = ? ORDER BY v.generation",
+    "deliveries": "SELECT attempt, state, at_ns FROM delivery WHERE task = ?",
+    "audit": "SELECT sequence, actor, authority, action, target, at_ns, detail FROM audit WHERE task = ? ORDER BY sequence",
 }
+_OPEN = frozenset({"planned", "dispatched", "unknown"})
 
 
 class _Shown(NamedTuple):
@@ -30,36 +47,110 @@ class _Shown(NamedTuple):
     nonce: str | None
     accepted: int
     signal: str
-    awaits: int  # an open wait for that signal
+    kind: str
+    opened: int
+    tries: int
+    reason: str | None
+
+    @property
+    def is_open(self) -> bool:
+        """Under way or able to be: its turn has come, and it has not ended."""
+        return self.state in _OPEN and (bool(self.opened) or self.state != "planned")
 
 
-def status(store: Store, task: str) -> Json:
+class _Task(NamedTuple):
+    """A task and its current attempt, as a status sees them."""
+
+    attempt: str
+    version: int
+    condition: str
+    outcome: str | None
+    reason: str | None
+    execution: str | None
+    failing: str | None
+    halt: str | None
+    paused: int
+    delivery: str | None
+
+
+def status(store: Children, task: str) -> Json:
     """How a task stands; `{"state": "unknown"}` for one that was never admitted."""
-    rows = store.db.execute(_STATUS, (task,)).fetchall()
-    if not rows:
+    row = store.db.execute(_TASK, (task,)).fetchone()
+    if row is None:
         return {"state": "unknown"}
-    attempt, version, condition, outcome, reason, execution = rows[0][:6]
-    operations = [_Shown(*cast("tuple[Any, ...]", row[6:])) for row in rows if row[6] is not None]
-    state = _ENDS[str(outcome)] if outcome else "waiting" if condition == "waiting" else "running"
+    one = _Task(*cast("tuple[Any, ...]", row))
+    operations = [_Shown(*cast("tuple[Any, ...]", shown)) for shown in store.db.execute(_OPERATIONS, (one.attempt,))]
+    state = _ENDS[one.outcome] if one.outcome else "waiting" if one.condition == "waiting" else "running"
+    pending = [shown for shown in operations if shown.is_open]
     return {
         "state": state,
-        "on": next((one.signal for one in operations if one.awaits), None) if state == "waiting" else None,
-        "result": {one.id: one.nonce for one in operations if one.accepted and one.nonce} if state == "done" else None,
-        "error": reason,
-        "attempt": attempt,
-        "execution": execution,
-        "version": version,
-        "operations": [{"id": one.id, "state": one.state, "nonce": one.nonce} for one in operations],
+        "on": _awaited(pending) if state == "waiting" else None,
+        "result": {shown.id: shown.nonce for shown in operations if shown.accepted and shown.nonce}
+        if state == "done"
+        else None,
+        "error": one.reason,
+        "reason": (one.reason or "completed") if one.outcome else None,
+        "attempt": one.attempt,
+        "execution": one.execution,
+        "version": one.version,
+        "phase": _phase(one, pending, [kind for (kind,) in store.db.execute(_HIDDEN, (one.attempt,))]),
+        "dependency": pending[0].id if pending else None,
+        "cancel": one.halt,
+        "paused": bool(one.paused),
+        "delivered": one.delivery == "delivered" if one.outcome else None,
+        "usage": store.usage(task),
+        "children": store.children(task),
+        "approvals": _dicts(store, _APPROVALS, one.attempt),
+        "signals": dict(cast("list[tuple[str, str]]", store.db.execute(_SIGNALS, (task,)).fetchall())),
+        "operations": [_shown(shown) for shown in operations],
     }
 
 
-def journal(store: Store, task: str) -> Json:
-    """Everything that was tried, received and refused for a task, in order. Raises `Refusal` for an unknown one."""
-    if status(store, task)["state"] == "unknown":
+def _shown(one: _Shown) -> Json:
+    ready = one.is_open if one.state in _OPEN else None
+    return {
+        "id": one.id,
+        "state": one.state,
+        "nonce": one.nonce,
+        "ready": ready,
+        "tries": one.tries,
+        "detail": one.reason,
+    }
+
+
+def _awaited(pending: list[_Shown]) -> str | None:
+    """What a waiting task waits for: the signal of its first open wait, or the first open approval's id."""
+    return next((one.signal or one.id for one in pending if one.kind in ("wait", "approve")), None)
+
+
+def _phase(task: _Task, pending: list[_Shown], hidden: list[str]) -> str:
+    """Where a task is on its way, in one word; what stops it comes before what it does."""
+    kinds = [one.kind for one in pending] + hidden
+    if task.outcome:
+        return "ended"
+    if task.halt:
+        return "cancelling"
+    if task.paused:
+        return "paused"
+    if "compensate" in kinds and task.failing:
+        return "compensating"
+    if kinds and set(kinds) <= {"check", "sweep"}:
+        return "checking"
+    if task.condition == "waiting":
+        return "waiting"
+    return "running" if task.execution else "admitted"
+
+
+def journal(store: Rows, task: str) -> Json:
+    """Everything that was tried, received and refused for a task, in order, and its audit trail beside it.
+
+    Raises `Refusal` for an unknown task.
+    """
+    if store.db.execute("SELECT 1 FROM task WHERE id = ?", (task,)).fetchone() is None:
         raise Refusal("unknown-task", f"no task {task!r}")
     return {name: _dicts(store, sql, task) for name, sql in _JOURNAL.items()}
 
 
-def _dicts(store: Store, sql: str, *values: str) -> list[Json]:
+def _dicts(store: Rows, sql: str, *values: str) -> list[Json]:
     cursor = store.db.execute(sql, values)
     return [dict(zip((column[0] for column in cursor.get_description()), row, strict=True)) for row in cursor]

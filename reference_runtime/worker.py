@@ -16,6 +16,7 @@ import trio
 from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket
+from reference_runtime.performing import Performer
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
 
 NS = 1_000_000_000
@@ -177,7 +178,8 @@ class Worker:
         )
         try:
             if ticket.action == "call":
-                return _answered("succeeded", await self.tools.call(request))
+                is_repeat = ticket.invocation > 1
+                return _answered("succeeded", await Performer(self.tools).perform(request, is_repeat=is_repeat))
             found = await self.tools.lookup(request)
             return Outcome("missing") if found is None else _answered("found", found)
         except Exception as error:  # noqa: BLE001 - whatever a tool does, what it means is a decision
