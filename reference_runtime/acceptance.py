@@ -23,6 +23,7 @@ from reference_runtime.model import (
     Semantics,
     canonical,
 )
+from reference_runtime.particulars import Particulars
 from reference_runtime.progress import Progress
 from reference_runtime.reconcile import Reconcile
 from reference_runtime.retries import Limits, Past, backoff_ns, decide, limits_of
@@ -31,7 +32,7 @@ from reference_runtime.rows import Operation
 NOTHING_KNOWN = Facts()
 
 
-class Acceptance(Progress, Reconcile):
+class Acceptance(Progress, Particulars, Reconcile):
     """Taking reports, and deciding what becomes of operations that have no result."""
 
     def settle(
@@ -81,7 +82,7 @@ class Acceptance(Progress, Reconcile):
                 self.end_search(op, "found")
             self._advance(op.attempt, op.id)
         elif move == "refuse":
-            self._withdraw(op.attempt)
+            self._refused(op, reason or "rejected")
         else:
             now = op._replace(generation=generation, version=version + 1)
             if self.is_final(now):
@@ -123,6 +124,8 @@ class Acceptance(Progress, Reconcile):
         delay_ns = 0 if report == "missing" else self.backoff_ns(tries, retry_after_ns)
         due_ns = time.time_ns() + delay_ns
         verdict, reason = decide(remedy, self.past_of(op, remedy), self.limits_of(op), due_ns)
+        if verdict == "repeat" and self.is_halted(op.attempt) and op.kind not in ("compensate", "sweep"):
+            verdict, reason = "give_up" if op.in_doubt else "exhaust", "cancelled"
         if verdict in ("repeat", "lookup"):
             self._reschedule(op, remedy, due_ns)
         else:
@@ -133,11 +136,19 @@ class Acceptance(Progress, Reconcile):
     def _end(self, op: Operation, move: Move, reason: str) -> bool:
         """End an operation without a result: left unresolved, or failed where nothing of it can have happened."""
         self.end_search(op, "unresolved")
+        if op.kind == "compensate":  # whatever came of its tries: what it was to undo stands
+            move = "give_up"
         if not self._move(op, move, op.generation, op.version, None, reason):
             return False
         if move == "exhaust":
-            self._withdraw(op.attempt)
+            self._refused(op, reason)
         return True
+
+    def end_when_stopped(self, op: Operation) -> None:
+        """End an unknown outcome of a run that is to stop: nothing is sent again, and what may have happened stays visible."""
+        if op.kind == "compensate" or op.remedy != "repeat":
+            return
+        self._end(op, "give_up" if op.in_doubt else "exhaust", "cancelled: not tried again")
 
     def past_of(self, op: Operation, remedy: Remedy) -> Past:
         """What the operation has been through, from its rows: counted across crashes and workers."""
@@ -147,7 +158,8 @@ class Acceptance(Progress, Reconcile):
     def limits_of(self, op: Operation) -> Limits:
         """The limits of one operation: the policy's, or what its plan asks for."""
         spec = json.loads(op.spec)
-        return limits_of(self.policy, spec.get("tries"), spec.get("elapsed_ns"))
+        tries = spec.get("tries") or (self.policy.compensations_max if op.kind == "compensate" else None)
+        return limits_of(self.policy, tries, spec.get("elapsed_ns"))
 
     def backoff_ns(self, tries: int, retry_after_ns: int = 0) -> int:
         """How long to wait after `tries` tries, from the store's own source of chance."""
@@ -159,22 +171,6 @@ class Acceptance(Progress, Reconcile):
             " WHERE attempt = ? AND id = ?",
             (remedy, due_ns, op.in_doubt, op.attempt, op.id),
         )
-
-    def _withdraw(self, attempt: str) -> None:
-        """After a definite failure nothing new begins; what was dispatched is still followed to its end."""
-        self.db.execute(
-            "DELETE FROM lease WHERE attempt = ?1 AND operation IN"
-            " (SELECT id FROM operation WHERE attempt = ?1 AND state = 'planned')",
-            (attempt,),
-        )
-        self.db.execute("DELETE FROM timer WHERE attempt = ? AND fired_ns IS NULL", (attempt,))
-        self.db.execute(
-            "UPDATE operation SET due_ns = NULL, opened_ns = NULL, version = version + 1"
-            " WHERE attempt = ? AND state = 'planned' AND kind != 'sweep'",
-            (attempt,),
-        )
-        self.release_withdrawn(attempt, time.time_ns())
-        self.stop_children(attempt, "owner-failed: the task it belongs to has failed")
 
     def _reject(self, grant: Grant, report: str, detail: str) -> Rejected:
         self.db.execute(

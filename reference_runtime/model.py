@@ -161,6 +161,9 @@ class Policy:
     backoff_ns_min: int = 20_000_000
     backoff_ns_max: int = 1_000_000_000
     retry_after_ns_max: int = 3600 * 1_000_000_000  # no receiver puts work off for longer
+    compensations_max: int = 20  # calls of one compensation
+    grace_ns: int = 5_000_000_000  # how long a stop leaves what is in flight alone
+    approvers: tuple[str, ...] = ("alice",)  # who may decide at all; authority itself is asked for at release
 
 
 @attrs.frozen
@@ -173,12 +176,19 @@ class Receipt:
 
 @attrs.frozen
 class Grant:
-    """A lease: permission for one invocation of one operation. `version` is the state the permission is based on."""
+    """A lease: permission for one invocation of one operation. `version` is the state the permission is based on.
+
+    `authority`: whose authority its holder has to ask for before it may be dispatched, by approve leaf; `granted`: what the
+    holder found, for those where it was told.
+    """
 
     attempt: str
     operation: str
     generation: int
     version: int
+    task: str = attrs.field(default="", eq=False)
+    authority: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    granted: Mapping[str, bool] = attrs.field(factory=dict, eq=False)
 
 
 @attrs.frozen
@@ -224,12 +234,13 @@ class Rejected:
 
 @attrs.frozen
 class Tally:
-    """How an attempt's operations stand: what decides whether, and how, it is over."""
+    """How an attempt stands: what decides whether, and how, it is over. Yes or no each, so that nothing is counted."""
 
-    total: int
-    accepted: int
-    failed: int
-    unresolved: int
-    leased: int  # in a worker's hands
-    runnable: int  # claimable now or after a delay
-    waiting: int  # an open wait or a running timer
+    failing: bool  # something failed that counts; nothing new begins
+    stopping: bool  # a stop was accepted; nothing new begins
+    unresolved: bool  # an effect that counts could not be established
+    pending: bool  # not everything is settled
+    leased: bool  # in a worker's hands
+    runnable: bool  # claimable now or after a delay
+    waiting: bool  # an open wait, a running timer, a pending approval
+    children: bool = False  # owned and not over

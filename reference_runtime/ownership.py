@@ -14,12 +14,16 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import attrs
+
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
 from reference_runtime.model import Facts, Grant, Json, Rejected, Report, Ticket, canonical
 from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
 
 Lease = Grant | Ticket
+#: How many tries' backoff it waits until authority is asked for again that nobody could tell of.
+RELEASE_TRIES = 5
 
 
 class Ownership(Acceptance):
@@ -64,12 +68,15 @@ class Ownership(Acceptance):
 
     def runnable(self, now_ns: int, limit: int) -> list[Operation]:
         """The operations a worker may take now, the longest due first."""
-        where = "WHERE o.due_ns <= ? ORDER BY o.due_ns, o.attempt, o.position LIMIT ?"
+        where = "WHERE o.due_ns <= ? AND NOT a.paused ORDER BY o.due_ns, o.attempt, o.position LIMIT ?"
         return self._operations(where, now_ns, limit) if limit > 0 else []
 
     def next_work_ns(self) -> int | None:
         """When the next operation becomes claimable."""
-        due_ns: int | None = self._value("SELECT min(due_ns) FROM operation WHERE due_ns IS NOT NULL")
+        due_ns: int | None = self._value(
+            "SELECT o.due_ns FROM operation o JOIN attempt a ON a.id = o.attempt"
+            " WHERE o.due_ns IS NOT NULL AND NOT a.paused ORDER BY o.due_ns LIMIT 1"
+        )
         return due_ns
 
     def leases(self) -> list[tuple[int, str]]:
@@ -116,8 +123,8 @@ class Ownership(Acceptance):
         )
         self.audit(op.task, execution, f"lease {generation}", "claim", op.id)
         grant = Grant(op.attempt, op.id, generation, op.version + 1)
-        if not self.intends_with_lease(op):
-            return grant
+        if not self.intends_with_lease(op) or self.authority_for(op):
+            return self._with_authority(op, grant)
         ticket = self._intend(op._replace(generation=generation, version=grant.version), grant)
         assert ticket is not None, f"{op} was claimable and could not be dispatched"
         return ticket
@@ -138,7 +145,11 @@ class Ownership(Acceptance):
     def _lease_again(self, op: Operation) -> Lease:
         if self._open_invocation(op.generation):
             return self._ticket(op)
-        return Grant(op.attempt, op.id, op.generation, op.version)
+        return self._with_authority(op, Grant(op.attempt, op.id, op.generation, op.version))
+
+    def _with_authority(self, op: Operation, grant: Grant) -> Grant:
+        """A grant that says whose authority has to be asked for before it may be dispatched."""
+        return attrs.evolve(grant, task=op.task, authority=self.authority_for(op))
 
     # -- intents
 
@@ -151,7 +162,21 @@ class Ownership(Acceptance):
             op = self._operation(grant.attempt, grant.operation)
             if op.generation == grant.generation and self._open_invocation(grant.generation):
                 return self._ticket(op)
-            return self._intend(op, grant) or self._reject(grant, "dispatch", "")
+            ticket = self._intend(op, grant) if self.release(op, grant.granted) else None
+            if ticket is None:
+                self._give_back(grant)
+                return self._reject(grant, "dispatch", "")
+            return ticket
+
+    def _give_back(self, grant: Grant) -> None:
+        """Make an operation claimable again that its holder may not dispatch as it was granted; it is not what it was."""
+        if self._row("SELECT 1 FROM lease WHERE generation = ?", grant.generation) is None:
+            return
+        self._drop_lease(grant.attempt, grant.operation)
+        op = self._operation(grant.attempt, grant.operation)
+        is_unclear = len(grant.granted) < len(grant.authority)
+        self._reschedule(op, None, time.time_ns() + (self.backoff_ns(RELEASE_TRIES) if is_unclear else 0))
+        self._conclude(op.attempt)
 
     def _intend(self, op: Operation, grant: Grant) -> Ticket | None:
         """Dispatch under a grant and record what will be sent; None when the fence does not hold."""

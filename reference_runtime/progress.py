@@ -162,13 +162,15 @@ class Progress(Waits):
             " (SELECT id FROM operation WHERE attempt = ?1 AND state = 'planned' AND kind != 'compensate')",
             (attempt,),
         )
+        self.release_withdrawn(attempt, time.time_ns())
         self.note_failure(attempt)
         self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation != ? AND fired_ns IS NULL", (attempt, GRACE))
         self.db.execute(
             "UPDATE operation SET due_ns = NULL, opened_ns = NULL, version = version + 1"
-            " WHERE attempt = ? AND state = 'planned' AND kind != 'compensate'",
+            " WHERE attempt = ? AND state = 'planned' AND kind NOT IN ('compensate', 'sweep')",
             (attempt,),
         )
+        self.release_withdrawn(attempt, time.time_ns())
 
     def note_failure(self, attempt: str) -> None:
         """Write down why an attempt is failing: the first of its operations that failed and counts."""
@@ -186,7 +188,7 @@ class Progress(Waits):
 
     def tally(self, attempt: str) -> Tally:
         """How the attempt stands."""
-        return Tally(*(bool(value) for value in self._rows(_TALLY, attempt)[0]), children=bool(self.living(attempt)))
+        return Tally(*map(bool, (*self._rows(_TALLY, attempt)[0], self.living(attempt))))
 
     def outcome(self, tally: Tally) -> Outcome | None:
         """How an attempt ended, or None while something can still move. An unresolved effect is not a failed one."""
@@ -215,6 +217,7 @@ class Progress(Waits):
         )
         if outcome is not None and was is None:
             self._log_run(attempt, outcome, reason)
+            self.prepare_result(attempt)
         self._touch(attempt)
         if outcome is not None and was is None:
             self.child_ended(attempt, outcome)
@@ -256,7 +259,7 @@ class Progress(Waits):
         unresolved = self._unresolved(attempt)
         if outcome == "cancelled":
             return "cancelled" + (f": {unresolved}" if unresolved else "")
-        gate = None if unresolved else self.gate(attempt)
+        gate = self.unanswered(attempt) if unresolved else self.gate(attempt)
         return gate or f"outcome-unknown: {unresolved or 'nothing can move'}"
 
     def _unresolved(self, attempt: str) -> str:

@@ -14,13 +14,13 @@ import random
 import time
 from typing import Literal
 
+from reference_runtime.control import Control
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
-from reference_runtime.ownership import Ownership
 from reference_runtime.plan import Step, parse, terms
 from reference_runtime.schema import open_database
 
 
-class Store(Ownership):
+class Store(Control):
     """The durable state of one runtime; one owner, no threads, no awaits."""
 
     @classmethod
@@ -70,6 +70,7 @@ class Store(Ownership):
         self._log_run(attempt, "admitted")
         for position, step in enumerate(steps):
             self._plan_operation(attempt, position, step)
+        self._plan_gates(attempt, steps)
         for step in steps:
             if self.dependencies_met(attempt, step.id):
                 self._open(attempt, step.id)
@@ -79,8 +80,21 @@ class Store(Ownership):
     def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
         self.db.execute(
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries,"
-            " generation, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'planned', 0, 0, 0)",
-            (attempt, step.id, position, step.kind, step.tool, step.semantics, canonical(step.spec), step.signal),
+            " generation, version, missing, tolerate, subject)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'planned', 0, 0, 0, ?, ?, ?)",
+            (
+                attempt,
+                step.id,
+                position,
+                step.kind,
+                step.tool,
+                step.semantics,
+                canonical(step.spec),
+                step.signal,
+                len(step.needs),
+                step.tolerate,
+                step.subject,
+            ),
         )
         self.db.executemany(
             "INSERT INTO dependency VALUES (?, ?, ?)", [(attempt, needed, step.id) for needed in step.needs]

@@ -15,6 +15,7 @@ from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 from reference_runtime.store import Store
+from reference_runtime.waits import Waits
 from reference_runtime.worker import Outcome, Worker
 
 if TYPE_CHECKING:
@@ -321,10 +322,10 @@ def signal_ids_ignored(patch: Patch) -> None:
     def disposition(_self: Progress, _task: str, id_: str) -> Json:
         return {"id": id_, "disposition": "buffered", "consumer": None}
 
-    original = Progress.buffer_signal
-    patch.replace(Progress, "known_signal", lambda _self, _task, _id, _name, _payload: False)
-    patch.replace(Progress, "buffer_signal", buffer_signal)
-    patch.replace(Progress, "_disposition", disposition)
+    original = Waits.buffer_signal
+    patch.replace(Waits, "known_signal", lambda _self, _task, _id, _name, _payload: False)
+    patch.replace(Waits, "buffer_signal", buffer_signal)
+    patch.replace(Waits, "_disposition", disposition)
 
 
 # ---- waking
@@ -347,9 +348,9 @@ def timer_in_memory(patch: Patch) -> None:
         memory.clear()
         original_init(self, *args, **kwargs)
 
-    original, original_init = Progress.start_timer, Server.__init__
-    patch.replace(Progress, "start_timer", start_timer)
-    patch.replace(Progress, "due_timers", due_timers)
+    original, original_init = Waits.start_timer, Server.__init__
+    patch.replace(Waits, "start_timer", start_timer)
+    patch.replace(Waits, "due_timers", due_timers)
     patch.replace(Server, "__init__", restarted)
 
 
@@ -385,5 +386,5 @@ def drop_early_signal(patch: Patch) -> None:
             return original(self, task, id_, name, payload)
         return {"id": id_, "disposition": "buffered", "consumer": None}
 
-    original = Progress.signal
-    patch.replace(Progress, "signal", functools.wraps(original)(signal))
+    original = Waits.signal
+    patch.replace(Waits, "signal", functools.wraps(original)(signal))

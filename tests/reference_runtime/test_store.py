@@ -310,7 +310,7 @@ def test_after_a_failure_nothing_new_begins(store):
     assert store.fire_timers() == 0
     assert store.signal("t", "1", "go", {"nonce": "x"})["disposition"] == "late"
     status = views.status(store, "t")
-    assert (status["state"], status["error"]) == ("failed", "a failed: rejected: 400: no")
+    assert (status["state"], status["error"]) == ("failed", "rejected: a failed: 400: no")
 
 
 def test_what_was_dispatched_before_a_failure_is_followed_to_its_end(store):

@@ -1,0 +1,110 @@
+"""Branching: which arm of a branch is taken, who won a race, and skipping what was decided against.
+
+A gate is decided once, inside the transaction that accepted what it hangs on. What of the other arms was planned is skipped
+with the reason; what had been dispatched is followed to its end and counts for nothing (it is *void*).
+"""
+
+from __future__ import annotations
+
+import time
+
+from reference_runtime.leaves import Step
+from reference_runtime.model import arm
+from reference_runtime.particulars import Particulars
+from reference_runtime.rows import Operation
+
+
+class Branching(Particulars):
+    """Gates and their arms."""
+
+    def is_stopped(self, attempt: str) -> bool:
+        """Whether nothing new may begin in an attempt: it is failing, or a stop was accepted."""
+        return bool(self._value("SELECT failing IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt))
+
+    def is_halted(self, attempt: str) -> bool:
+        """Whether a stop of this attempt was accepted; it stays so, whatever restarts."""
+        return bool(self._value("SELECT halt IS NOT NULL FROM attempt WHERE id = ?", attempt))
+
+    def choose_arm(self, nonce: str | None) -> str:
+        """Which arm of a branch an accepted nonce decides for."""
+        return arm(nonce)
+
+    def _plan_gates(self, attempt: str, steps: tuple[Step, ...]) -> None:
+        """Write down what hangs on which gate, and what ends the children of races."""
+        guards = [(attempt, gate, one, step.id) for step in steps for gate, one in step.guards]
+        ends = [
+            (attempt, end, step.id, str(number))
+            for step in steps
+            for number, child in enumerate(step.ends)
+            for end in child
+        ]
+        self.db.executemany("INSERT INTO guard VALUES (?, ?, ?, ?)", guards)
+        self.db.executemany("INSERT INTO finish VALUES (?, ?, ?, ?)", ends)
+
+    def decide_branch(self, gate: Operation) -> None:
+        """Take an arm by what the operation came to that the branch hangs on."""
+        nonce = self._value(
+            "SELECT answer ->> 'nonce' FROM operation WHERE attempt = ? AND id = ? AND accepted",
+            gate.attempt,
+            gate.subject,
+        )
+        chosen = self.choose_arm(nonce)
+        self._decide(gate, chosen, f"branch {gate.id} took {chosen}")
+
+    def decide_races(self, attempt: str, operation: str) -> None:
+        """Decide every open race of which this operation's end ends a child."""
+        if self.is_stopped(attempt):
+            return
+        for gate, winner in self.won_races(attempt, operation):
+            self._decide(self._operation(attempt, gate), winner, f"race {gate} was won by child {winner}")
+
+    def won_races(self, attempt: str, operation: str) -> list[tuple[str, str]]:
+        """The undecided races that are won by the end of this operation, each with the child that wins."""
+        rows = self._rows(
+            "SELECT f.gate, f.arm FROM finish f JOIN operation g ON g.attempt = f.attempt AND g.id = f.gate"
+            " WHERE f.attempt = ? AND f.operation = ? AND g.state = 'planned' AND NOT EXISTS (SELECT 1 FROM finish e"
+            " JOIN operation o ON o.attempt = e.attempt AND o.id = e.operation"
+            " WHERE e.attempt = f.attempt AND e.gate = f.gate AND e.arm = f.arm AND NOT o.settled) ORDER BY g.position",
+            attempt,
+            operation,
+        )
+        return [(str(gate), str(child)) for gate, child in rows]
+
+    def _decide(self, gate: Operation, chosen: str, reason: str) -> None:
+        if not self._move(gate, "release", gate.generation, gate.version, None, reason):
+            return
+        for op in self.against(gate, chosen):
+            if op.state == "planned":
+                self.skip(op, reason)
+            else:
+                self.void(op)
+        self._advance(gate.attempt, gate.id)
+
+    def against(self, gate: Operation, chosen: str) -> list[Operation]:
+        """What belongs to the other arms of a gate, in written order."""
+        return self._operations(
+            "JOIN guard g ON g.attempt = o.attempt AND g.operation = o.id"
+            " WHERE g.attempt = ? AND g.gate = ? AND g.arm != ? ORDER BY o.position",
+            gate.attempt,
+            gate.id,
+            chosen,
+        )
+
+    def skip(self, op: Operation, reason: str) -> None:
+        """End an operation that will never begin; whoever was granted it finds that it no longer owns it."""
+        if not self._move(op, "skip", op.generation, op.version, None, reason):
+            return
+        self._drop_lease(op.attempt, op.id)
+        for table in ("timer", "approval"):
+            self.db.execute(f"DELETE FROM {table} WHERE attempt = ? AND operation = ?", (op.attempt, op.id))
+        self._advance(op.attempt, op.id)
+
+    def _drop_lease(self, attempt: str, operation: str) -> None:
+        """Take a lease away under which nothing left, with what was set aside for it."""
+        self.db.execute("DELETE FROM lease WHERE attempt = ? AND operation = ?", (attempt, operation))
+        if self.db.changes():
+            self.release_withdrawn(attempt, time.time_ns())
+
+    def void(self, op: Operation) -> None:
+        """Let an operation that was dispatched come to its end without any meaning for the run."""
+        self.db.execute("UPDATE operation SET void = 1 WHERE attempt = ? AND id = ?", (op.attempt, op.id))

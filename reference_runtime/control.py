@@ -1,0 +1,206 @@
+"""Control: stopping, pausing and steering a run, and the receivers' late words about it.
+
+A command has an id, and a repeat of it gets its first answer. A stop is *accepted* when it is durable: from then on nothing
+new is admitted, in no life of the server. It is *delivered* when every worker that has some of the run in hand was told, and
+the run is *quiescent* when none has. What was in flight counts for what it came to, but the outcome is cancelled.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from reference_runtime.model import Json, Refusal, canonical, digest
+from reference_runtime.ownership import Ownership
+from reference_runtime.rows import Operation
+from reference_runtime.waits import GRACE
+
+#: The leases that a stop covers: everything but what cleans up after it.
+_COVERED = """FROM lease l JOIN operation o ON o.attempt = l.attempt AND o.id = l.operation
+    WHERE l.attempt = ? AND o.kind NOT IN ('compensate', 'sweep')"""
+
+
+class Control(Ownership):
+    """Commands and their dispositions."""
+
+    # -- commands
+
+    def known_command(self, task: str, id_: str, verb: str, said: Mapping[str, object]) -> Json | None:
+        """The first answer to a command, None for a new one. Raises `Refusal` for an id that meant something else."""
+        row = self._row("SELECT verb, digest, answer FROM command WHERE task = ? AND id = ?", task, id_)
+        if row is None:
+            return None
+        if row[:2] != (verb, digest(said)):
+            raise Refusal("conflict", f"command {id_!r} of task {task!r} is known as another one; use a new id")
+        answer: Json = json.loads(row[2])
+        return answer
+
+    def keep_command(self, task: str, id_: str, verb: str, said: Mapping[str, object], answer: Json) -> Json:
+        """Keep the answer to a command for its repeats."""
+        self.db.execute(
+            "INSERT INTO command VALUES (?, ?, ?, ?, ?, ?)",
+            (task, id_, verb, digest(said), canonical(answer), time.time_ns()),
+        )
+        return answer
+
+    # -- stopping
+
+    def cancel(self, task: str, id_: str) -> Json:
+        """Stop a run for good. Its disposition: accepted, or too-late for one that has ended."""
+        with self._transaction():
+            known = self.known_command(task, id_, "cancel", {})
+            if known is not None:
+                return known
+            attempt = self._current_attempt(task)
+            disposition = self.cancel_disposition(self._value("SELECT outcome FROM attempt WHERE id = ?", attempt))
+            if disposition == "accepted":
+                self.halt(attempt)
+                self._conclude(attempt)
+            return self.keep_command(task, id_, "cancel", {}, {"disposition": disposition})
+
+    def cancel_disposition(self, outcome: str | None) -> Literal["accepted", "too-late"]:
+        """Whether a stop can still stop anything."""
+        return "accepted" if outcome is None else "too-late"
+
+    def halt(self, attempt: str) -> None:
+        """Let nothing more be admitted, in this transaction and for ever, and give what is in flight its grace."""
+        self.db.execute("UPDATE attempt SET halt = ifnull(halt, 'accepted'), paused = 0 WHERE id = ?", (attempt,))
+        self._withdraw(attempt)
+        for op in self._operations("WHERE o.attempt = ? AND o.state = 'unknown' AND o.due_ns IS NOT NULL", attempt):
+            self.end_when_stopped(op)
+        self.start_timer(attempt, GRACE, time.time_ns() + self.policy.grace_ns)
+        self.stop_children(attempt, "parent-cancelled")
+        self._note_delivery(attempt)
+
+    def tell(self, execution: str, generations: Collection[int]) -> list[int]:
+        """Which of these leases belong to runs that are to stop; telling their holder so delivers the stop."""
+        stopping = self._rows(
+            "SELECT l.generation, l.attempt FROM lease l JOIN attempt a ON a.id = l.attempt"
+            " WHERE l.execution = ? AND a.halt IS NOT NULL ORDER BY l.generation",
+            execution,
+        )
+        told = [(generation, attempt) for generation, attempt in stopping if generation in generations]
+        if told:
+            with self._transaction():
+                self.db.executemany("INSERT OR IGNORE INTO told VALUES (?)", [(generation,) for generation, _ in told])
+                for attempt in dict.fromkeys(attempt for _, attempt in told):
+                    self._note_delivery(attempt)
+        return [generation for generation, _ in told]
+
+    def _note_delivery(self, attempt: str) -> None:
+        """Bring how far a stop has come in line with the leases it covers."""
+        covered = f"SELECT 1 {_COVERED}"
+        if not self._row(covered, attempt):
+            reached = "quiescent"
+        elif not self._row(f"{covered} AND l.generation NOT IN (SELECT generation FROM told)", attempt):
+            reached = "delivered"
+        else:
+            return
+        self.db.execute(
+            "UPDATE attempt SET halt = ? WHERE id = ? AND halt IS NOT NULL AND halt NOT IN (?, 'quiescent')",
+            (reached, attempt, reached),
+        )
+        if self.db.changes():
+            self._touch(attempt)
+
+    def _conclude(self, attempt: str) -> None:
+        if self.is_halted(attempt):
+            self._note_delivery(attempt)
+        super()._conclude(attempt)
+
+    def _grace_over(self, attempt: str) -> None:
+        """Take by force what has not come to an end; nobody knows what came of it, and that stays visible."""
+        for (generation,) in self._rows(f"SELECT l.generation {_COVERED} ORDER BY l.generation", attempt):
+            self.reclaim(generation)
+        self._conclude(attempt)
+
+    # -- pausing
+
+    def pause(self, task: str, id_: str) -> Json:
+        """Dispatch nothing more of a run until it is unpaused; what is in flight goes on."""
+        return self._set_paused(task, id_, "pause", is_paused=True)
+
+    def unpause(self, task: str, id_: str) -> Json:
+        """Make a paused run's work claimable again."""
+        return self._set_paused(task, id_, "unpause", is_paused=False)
+
+    def _set_paused(self, task: str, id_: str, verb: str, *, is_paused: bool) -> Json:
+        with self._transaction():
+            known = self.known_command(task, id_, verb, {})
+            if known is not None:
+                return known
+            attempt = self._current_attempt(task)
+            over = self._value("SELECT outcome IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt)
+            if not over:
+                self.db.execute("UPDATE attempt SET paused = ? WHERE id = ?", (is_paused, attempt))
+                if is_paused:
+                    self._take_grants_back(attempt)
+                self._touch(attempt)
+            return self.keep_command(task, id_, verb, {}, {"disposition": "too-late" if over else "accepted"})
+
+    def _take_grants_back(self, attempt: str) -> None:
+        """Take back what was granted and not dispatched; it is claimable again after the pause."""
+        rows = self._rows(
+            "SELECT operation FROM lease l WHERE attempt = ? AND NOT EXISTS"
+            " (SELECT 1 FROM invocation i WHERE i.generation = l.generation) ORDER BY generation",
+            attempt,
+        )
+        for (operation,) in rows:
+            self._drop_lease(attempt, operation)
+            self._reschedule(self._operation(attempt, operation), None, time.time_ns())
+
+    # -- steering
+
+    def steer(self, attempt: str, payload: Mapping[str, Any]) -> str:
+        """Replace the parameters of an operation, in order of acceptance; `late` once it was dispatched.
+
+        Its version grows, so that whoever read it before no longer owns it, and an approval of what it was is void.
+        """
+        operation, params = payload.get("operation"), payload.get("params")
+        row = self._row("SELECT state FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
+        if row is None or not isinstance(params, dict):
+            return "unmatched"
+        if not self.is_steerable(row[0]) or self.is_stopped(attempt):
+            return "late"
+        op = self._operation(attempt, str(operation))
+        self.db.execute(
+            "UPDATE operation SET spec = json_set(spec, '$.params', json(?)), version = version + 1"
+            " WHERE attempt = ? AND id = ?",
+            (canonical(params), attempt, op.id),
+        )
+        self.void_approvals(attempt, op.id)
+        return "released"
+
+    def is_steerable(self, state: str) -> bool:
+        """Whether an operation may still be changed: nothing of it has left."""
+        return state == "planned"
+
+    def void_approvals(self, attempt: str, operation: str) -> None:
+        """Ask again about an operation that is not what it was."""
+        for approval in self.approvals_of(attempt, operation):
+            if approval.state in ("pending", "approved"):
+                self.ask_again(approval)
+
+    # -- late words
+
+    def notice(self, attempt: str, payload: Mapping[str, Any]) -> str:
+        """Take a receiver's word that an effect happened: `released` where nobody knew of it, else `unmatched`."""
+        operation, nonce = payload.get("operation"), payload.get("nonce")
+        row = self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
+        if row is None or not isinstance(nonce, str):
+            return "unmatched"
+        op = self._operation(attempt, str(operation))
+        if not self.is_unknown(op) or not self._move(
+            op, "notice", op.generation, op.version, canonical({"nonce": nonce}), "noticed: the receiver said so"
+        ):
+            return "unmatched"
+        self.end_search(op, "noticed")
+        self._release(op.generation)
+        self._advance(op.attempt, op.id)
+        return "released"
+
+    def is_unknown(self, op: Operation) -> bool:
+        """Whether a late word about this operation tells anything new."""
+        return op.state in ("unknown", "unresolved")
