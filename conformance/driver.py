@@ -117,7 +117,7 @@ class _Driver:
         self.saboteur = Saboteur(self._scene)
         self._looks = Looks(self._scene)
         names = secrets_of(self._plan.calls())
-        self._secrets = world.entrust(names) if names else {}
+        self._secrets = self._recorder.secrets = world.entrust(names) if names else {}
         self._is_started = self._is_quiet = self._is_followed = False
         self._is_prompt: bool | None = None  # whether the run had ended in time when it was first seen to have ended
         self._was_stormy = False

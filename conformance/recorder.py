@@ -34,6 +34,8 @@ class Recorder:
     def __init__(self, run: str, now_ns: Callable[[], int], listen: Callable[[Event], None] | None = None) -> None:
         self.run, self.now_ns = run, now_ns
         self.events: list[Event] = []
+        #: Values of the secrets that were entrusted to the target, by name: only one of them counts as brought.
+        self.secrets: Mapping[str, str] = {}
         self._listen = listen
         self._asks = 0
 
@@ -61,7 +63,7 @@ class Recorder:
                 token=request.token,
                 remaining_ns=request.remaining_ns,
                 subject=_subject(request),
-                secret=request.secret is not None,
+                secret=request.secret in self.secrets.values(),
                 part=request.part,
             )
         )

@@ -60,6 +60,10 @@ class Operations:
             body["result"] = work.result
         return Reply(200, body, "found", work.nonce)
 
+    def forget(self, reference: str) -> bool:
+        """Find it by its name only from now on; whether it could be found by this reference."""
+        return self._references.pop(reference, None) is not None
+
     def is_working(self, name: str) -> bool:
         """Whether the work still goes on, deleted or not."""
         return not self._is_done(self._works[name])

@@ -72,6 +72,7 @@ class Services:
     def forget_key(self, service: str, key: str) -> bool:
         """Forget the answer saved for `key` at `service`, or what is found there by the reference `key`; was there one?"""
         found = self._references.pop((service, key), None) is not None
+        found = (service == "operation" and self.operations.forget(key)) or found
         return self._keys.forget((service, key)) or found
 
     # -- the callers' side -------------------------------------------------------------------------------------------

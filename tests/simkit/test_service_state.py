@@ -329,3 +329,7 @@ def test_a_key_and_a_reference_may_be_forgotten_at_once() -> None:
     assert counter.ask(do).kind == "executed"
     assert counter.ask(attrs.evolve(find, lookup=True)).kind == "missing"
     assert counter.state.effects == 3
+    name = counter.ask(start("k")).body["name"]
+    assert counter.state.forget_key("operation", "r:a")
+    assert counter.state.forget_key("operation", "k")
+    assert [counter.ask(one).kind for one in (get(), get(name), start("k"))] == ["missing", "found", "executed"]
