@@ -3,8 +3,9 @@
     CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? →
     CampaignEnded
 
-`replay` says `Replayed`, `doctor` says `Checked`, `list` and `cases` say `Listed`, `explain` says `Explained`; `RunShown` is
-a whole run as a table, `Noted` a sentence by the way, and anything that goes wrong is `Trouble`.
+`replay` says `Replayed`, `doctor` says `Checked`, `mutants` says `MutantJudged`, `list` and `cases` say `Listed`, or of an
+obligation `ObligationListed`, `explain` says `Explained`; `RunShown` is a whole run as a table, `Noted` a sentence by the
+way, and anything that goes wrong is `Trouble`.
 
 `to_json` gives one JSON line's object, `from_json` reads it back. The schema that ships
 beside this module (`schemas/event.schema.json`) is that shape.
@@ -21,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import cattrs
 
-from scenarios.verdict import Outcome, Verdict
+from scenarios.verdict import Kind, Level, Outcome, Verdict
 from simkit.errors import ExitCode, Problem
 
 #: Named on every line, so that a line found alone says what it is.
@@ -30,6 +31,8 @@ SCHEMA = "simkit/event/1"
 World = Literal["process", "simulated"]
 #: `clean`: nothing was violated by a run of which no violation was expected. `stopped`: it was not to be run to its end.
 Answer = Literal["reproduced", "fixed", "clean", "different", "diverged", "stopped"]
+#: "caught" is by its own obligation and nothing else.
+Fate = Literal["caught", "caught by another", "survived"]
 
 
 def _counts(values: Mapping[str, int]) -> dict[str, int]:
@@ -156,6 +159,23 @@ class Replayed:
 
 
 @attrs.frozen
+class MutantJudged:
+    """What became of one mutant. `runs` of it were made, up to the one that caught it or in vain, of which `unjudged` could
+    not be judged; `others` are the obligations that blame it besides its own.
+    """
+
+    mutant: str
+    obligation: str
+    outcome: Fate
+    scenario: str = ""  # the run that caught it
+    seed: int | None = None
+    runs: int = 0
+    seconds: float = 0.0
+    others: tuple[str, ...] = ()
+    unjudged: int = 0
+
+
+@attrs.frozen
 class Checked:
     """One check of `doctor`. `exit_code` is what its failure means for the command."""
 
@@ -175,6 +195,29 @@ class Listed:
     id: str
     title: str = ""
     fields: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ObligationListed:
+    """One row of `list --obligations`: a promise of the catalogue and all that belongs to it.
+
+    Without a judge yet, `judge` (module:function) and `minimum` are None. `scenarios` are the stories of the catalogue that
+    exercise it, `learnt_from` the numbers of reported faults.
+    """
+
+    id: str
+    level: Level
+    kind: Kind
+    group: str
+    profile: str
+    promise: str
+    judge: str | None
+    minimum: int | None
+    anomalies: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    mutants: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    learnt_from: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -216,7 +259,7 @@ class Trouble:
 
 @attrs.frozen
 class CampaignEnded:
-    """The last word of certify, run, replay and doctor. `counts` are those of `conformance.tally`."""
+    """The last word of certify, run, replay, mutants and doctor. `counts` are those of `conformance.tally`."""
 
     counts: Mapping[str, int] = attrs.field(converter=_counts)
     seconds: float
@@ -234,8 +277,10 @@ Event: TypeAlias = (
     | ViolationFound
     | VerdictReached
     | Replayed
+    | MutantJudged
     | Checked
     | Listed
+    | ObligationListed
     | Noted
     | Explained
     | Certified
@@ -255,8 +300,10 @@ KINDS: Mapping[str, type[Event]] = {
         ViolationFound,
         VerdictReached,
         Replayed,
+        MutantJudged,
         Checked,
         Listed,
+        ObligationListed,
         Noted,
         Explained,
         Certified,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from conformance.events import CampaignBegan, RunFinished, VerdictReached, ViolationFound
+from conformance.events import CampaignBegan, MutantJudged, RunFinished, VerdictReached, ViolationFound
 
 if TYPE_CHECKING:
     from conformance.events import Event
@@ -35,6 +35,7 @@ class Tally:
     first: dict[Same, ViolationFound] = attrs.field(factory=dict)
     verdicts: list[VerdictReached] = attrs.field(factory=list)
     seeds: set[int] = attrs.field(factory=set)
+    mutants: list[MutantJudged] = attrs.field(factory=list)
     of_run: dict[Run, ViolationFound] = attrs.field(factory=dict)  # the first told of each run
 
     def add(self, event: Event) -> bool:
@@ -46,6 +47,8 @@ class Tally:
                 self.runs[event.outcome] += 1
                 if event.seed is not None:
                     self.seeds.add(event.seed)
+            case MutantJudged():
+                self.mutants.append(event)
             case VerdictReached():
                 self.verdicts.append(event)
             case ViolationFound():
@@ -64,15 +67,19 @@ class Tally:
         return sum(n for (_, _, claimed), n in self.found.items() if claimed)
 
     def counts(self) -> dict[str, int]:
-        """The counts of `CampaignEnded`: runs, seeds, violations, observations; `runs_<outcome>`, `obligations_<outcome>`."""
+        """The counts of `CampaignEnded`: runs, seeds, violations, observations; `runs_<outcome>`, `obligations_<outcome>`; of
+        mutants their number, those caught and the runs made of them.
+        """
+        caught = sum(event.outcome == "caught" for event in self.mutants)
         verdicts = Counter(event.verdict.outcome for event in self.verdicts)
         return {
-            "runs": self.runs.total(),
+            "runs": self.runs.total() + sum(event.runs for event in self.mutants),
             **{f"runs_{outcome}": n for outcome, n in sorted(self.runs.items())},
             **({"seeds": len(self.seeds)} if self.seeds else {}),
             "violations": self.violations,
             "observations": self.found.total() - self.violations,
             **{f"obligations_{outcome}": n for outcome, n in sorted(verdicts.items())},
+            **({"mutants": len(self.mutants), "mutants_caught": caught} if self.mutants else {}),
         }
 
     def broken(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
     reference                     an adapter that comes with simkit, at the version its manifest names
     dbos==3.4.0                   the same at another released version
+    reference:replay              one of its configurations, as --config names it; also dbos==3.4.0:exit
     path/to/adapter.toml          an adapter of your own, or the folder that holds its manifest
 
 `parse` reads one and chooses the configuration; `Target` says how its processes are started and what is claimed of it.
@@ -103,6 +104,9 @@ def shipped(adapters: Path = ADAPTERS) -> tuple[str, ...]:
 
 def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPTERS) -> Target:
     """Read a target. Raises `SimkitError` when there is no such adapter, or its manifest, version or configuration is off."""
+    whole, text = text, _without_configuration(text, adapters)
+    if whole != text:
+        configuration = _one_configuration(whole, whole.removeprefix(f"{text}:"), configuration)
     if ":" in text and not Path(text).exists():
         raise _unsupported(text)
     found = _shipped(text, adapters)
@@ -118,6 +122,25 @@ def parse(text: str, configuration: str | None = None, *, adapters: Path = ADAPT
     chosen = _configuration(manifest, configuration, path)
     typed = path.absolute() if found is None else None
     return Target(text, folder, manifest, version or manifest.harness.version, chosen, typed)
+
+
+def _without_configuration(text: str, adapters: Path) -> str:
+    """`text` up to the colon, where what stands there is a shipped adapter; else all of it."""
+    before = text.rpartition(":")[0]
+    return before if before and _shipped(before, adapters) is not None else text
+
+
+def _one_configuration(text: str, named: str, option: str | None) -> str:
+    """The configuration named behind the colon. Raises SimkitError when there is none, or `option` names another."""
+    if not named:
+        expected, hint = f"{text}NAME", "leave the colon out for the configuration that [harness] names"
+        raise _usage("configuration-unknown", "no configuration stands behind the colon", f"-t {text}", expected, hint)
+    if option and named != option:
+        what = f"two configurations: {named} behind the colon and {option} by --config"
+        raise _usage(
+            "configuration-twice", what, f"-t {text} --config {option}", "one of them", "leave one of them out"
+        )
+    return named or option
 
 
 def _shipped(text: str, adapters: Path) -> tuple[Path, str | None] | None:
@@ -178,8 +201,9 @@ def _unsupported(text: str) -> SimkitError:
             "put it into a program of its own with `simkit_adapter.serve(Adapter())` and a manifest: docs/adapters.md"
         )
     else:
-        what, hint = f"{kind} has no variants to choose from by a colon", "configurations are chosen with --config"
-    return _usage("target-unsupported", what, f"-t {text}", "name, name==version, or path/to/adapter.toml", hint)
+        what = f"{kind} is no adapter that comes with simkit, and only those take a configuration behind a colon"
+        hint = "`simkit list adapters` shows those that come with it; for others there is --config"
+    return _usage("target-unsupported", what, f"-t {text}", "name, name==version, name:configuration, or a path", hint)
 
 
 def _usage(code: str, what: str, where: str, expected: str, hint: str = "") -> SimkitError:

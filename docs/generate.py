@@ -1,17 +1,21 @@
-"""Writes `obligations.md` and `faults.md` beside this file from the registries in the code: `python docs/generate.py`.
+"""Writes the pages of obligations, faults and reported faults beside this file, from the registries: `python docs/generate.py`.
 
-A test holds the files against the registries, so that the pages are there for who reads them as files.
+Tests hold the files against the registries, so that the pages are there for who reads them as files.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from conformance.cli import relations
+from scenarios import faults as reported
 from scenarios.obligations import ANOMALIES, OBLIGATIONS, Obligation
+from scenarios.obligations.catalogue import CATALOGUE, Promise
 from simkit.faults import FAULTS, Fault
 
 PAGE = Path(__file__).parent / "obligations.md"
 FAULTS_PAGE = Path(__file__).parent / "faults.md"
+REPORTED_PAGE = Path(__file__).parent / "reported-faults.md"
 _HEAD = """\
 <!-- Written by docs/generate.py from the registry in scenarios/obligations; change it there. -->
 
@@ -63,16 +67,44 @@ def _faults(component: str, faults: list[Fault]) -> str:
     return f"## {component.capitalize()}\n\n{head}{rows}"
 
 
+_REPORTED_HEAD = """\
+<!-- Written by docs/generate.py from the registry in scenarios/faults.py; change it there. -->
+
+# Reported faults
+
+What has really been reported of durable runtimes, queues and checkpointers, told by its kind: a harness that behaves so
+breaks the obligations named beside it, whatever it is called. `simkit explain F17` tells of one. An id in italics has no
+judge in this build yet. The stories are those of the catalogue that exercise an obligation of the row.
+
+| number | about | what goes wrong | caught by | stories |
+|---|---|---|---|---|
+"""
+
+
+def reported_page() -> str:
+    """The whole page: one row for each kind of fault that was reported."""
+    return _REPORTED_HEAD + "".join(map(_reported, reported.FAULTS.values()))
+
+
+def _reported(one: reported.Reported) -> str:
+    ids = ", ".join(id_ if id_ in OBLIGATIONS else f"*{id_}*" for id_ in one.obligations)
+    stories = ", ".join(relations.stories_of_fault(one)) or "–"
+    return f"| {one.number} | {one.area} | {one.kind} | {ids} | {stories} |\n"
+
+
 def page() -> str:
     """The whole page: obligations by profile, then the anomalies."""
-    profiles: dict[str, list[Obligation]] = {}
-    for obligation in OBLIGATIONS.values():
-        profiles.setdefault(obligation.profile, []).append(obligation)
+    profiles: dict[str, list[Promise]] = {}
+    for promise in CATALOGUE.values():
+        profiles.setdefault(promise.profile, []).append(promise)
     return "\n".join([_HEAD, *map(_profile, profiles, profiles.values()), _anomalies()])
 
 
-def _profile(name: str, obligations: list[Obligation]) -> str:
-    return f"## {name}\n\n" + "\n".join(map(_entry, obligations))
+def _profile(name: str, promises: list[Promise]) -> str:
+    judged = [OBLIGATIONS[one.id] for one in promises if one.id in OBLIGATIONS]
+    rows = "".join(f"| {one.id} | {one.level} | {one.promise} |\n" for one in promises if one.id not in OBLIGATIONS)
+    table = f"### Without a judge yet\n\n| id | level | promise |\n|---|---|---|\n{rows}" if rows else ""
+    return f"## {name}\n\n" + "\n".join([*map(_entry, judged), *([table] if table else [])])
 
 
 def _entry(obligation: Obligation) -> str:
@@ -96,3 +128,4 @@ def _anomalies() -> str:
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     FAULTS_PAGE.write_text(faults_page(), encoding="utf-8")
+    REPORTED_PAGE.write_text(reported_page(), encoding="utf-8")

@@ -2,6 +2,9 @@
 
 A set is frozen when it is published: a certificate quotes its name and digest, and two certificates with the same digest
 were judged by the same demands. A change of mind is a new set, never an edit; a test pins every digest.
+
+A set is a *draft* until then: it demands every obligation that has a judge, as often as the obligation itself asks for, so that
+its digest changes with the judges, and whatever is certified by it says that it is a draft.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Final
 
 import attrs
 
+from scenarios.obligations import OBLIGATIONS
 from scenarios.verdict import Level
 
 
@@ -29,10 +33,16 @@ class Requirement:
 
 @attrs.frozen
 class RequirementSet:
-    """A named, frozen set of requirements, in the catalogue's order."""
+    """A named set of requirements, in the catalogue's order; frozen unless it is a draft."""
 
     name: str
     requirements: tuple[Requirement, ...]
+    draft: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name as a certificate quotes it."""
+        return f"{self.name} (draft)" if self.draft else self.name
 
     @property
     def digest(self) -> str:
@@ -86,7 +96,20 @@ _2026_1: Final = _set(
     ("SIG-2", "Control", 1),
 )
 
+
+def _draft(name: str) -> RequirementSet:
+    every = (Requirement(one.id, one.level, one.profile, one.minimum) for one in OBLIGATIONS.values())
+    return RequirementSet(name, tuple(every), draft=True)
+
+
 #: Every published set by its name.
 REQUIREMENT_SETS: Final[Mapping[str, RequirementSet]] = MappingProxyType({one.name: one for one in (_2026_1,)})
+#: The sets that are not published yet, by name.
+DRAFTS: Final[Mapping[str, RequirementSet]] = MappingProxyType({one.name: one for one in (_draft("2026.2"),)})
 #: The set a certificate is made by unless told otherwise.
 CURRENT: Final = "2026.1"
+
+
+def demanded(name: str | None = None) -> RequirementSet:
+    """The set called `name`, or the current one. Raises KeyError for an unknown name."""
+    return {**REQUIREMENT_SETS, **DRAFTS}[name or CURRENT]

@@ -5,7 +5,8 @@
     parallel      the processes seeds are shared out to; none of them outlives the campaign
     patience      Ctrl-C while real processes run: everything is left in order
     certification `certify`: the scenarios of a tier on real processes, and the certificate
-    proof         the mutants that prove the judges of this build
+    matrix        `mutants`: every mutant before every judge, over several processes
+    proof         the mutants that prove the judges of this build, kept for as long as it does not change
     replaying     `replay`: a saved case or a named scenario again
     checkup       `doctor`
 
@@ -14,7 +15,8 @@ Importing this package loads trio; the command line does so only when it is abou
 
 from conformance.campaign.certification import certify
 from conformance.campaign.checkup import doctor
+from conformance.campaign.matrix import mutants
 from conformance.campaign.replaying import replay, replay_scenario
 from conformance.campaign.seeds import run
 
-__all__ = ["certify", "doctor", "replay", "replay_scenario", "run"]
+__all__ = ["certify", "doctor", "mutants", "replay", "replay_scenario", "run"]

@@ -23,7 +23,7 @@ from conformance.certificate import (
 from conformance.events import CampaignBegan, Installing
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
-from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.requirements import demanded
 from scenarios.rules import grants
 from simkit.case import kit_version
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.interruption import Scenario
+    from scenarios.requirements import RequirementSet
     from scenarios.rules import Tally
     from scenarios.verdict import Verdict
 
@@ -45,12 +46,16 @@ def certify(
     *,
     config: str | None,
     tier: catalogue.Tier,
+    requirements: str | None = None,
     jobs: int | None,
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Certificate:
-    """Run a tier against a target and judge it. Raises `SimkitError` when it cannot be installed, started or asked."""
+    """Run a tier against a target and judge it by a requirement set, the current one when none is named. Raises `SimkitError`
+    when the target cannot be installed, started or asked.
+    """
+    demands = demanded(requirements)
     parsed = targets.parse(target, config)
     scenarios = _scenarios(parsed, tier)
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
@@ -59,10 +64,10 @@ def certify(
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     docket.tell_unfired()
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
-    proven = proof.prove(lambda text: emit(Installing(text)), stopping)
-    verdicts = docket.verdicts(proven.uncaught())
+    proven = proof.prove(lambda text: emit(Installing(text)), stopping, jobs=jobs)
+    verdicts = docket.verdicts(proven.uncaught(), demands)
     complete = docket.runs == len(scenarios) and proven.whole
-    return _certificate(parsed, tier, installed, proven, docket, verdicts, complete=complete)
+    return _certificate(parsed, tier, demands, installed, proven, docket, verdicts, complete=complete)
 
 
 def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
@@ -76,6 +81,7 @@ def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
 def _certificate(
     target: Target,
     tier: str,
+    demands: RequirementSet,
     installed: Installed,
     proven: Proof,
     docket: Docket,
@@ -83,7 +89,6 @@ def _certificate(
     *,
     complete: bool,
 ) -> Certificate:
-    demands = REQUIREMENT_SETS[CURRENT]
     harness = target.manifest.harness
     packages = dict(one.split("==", 1) for one in installed.packages if "==" in one)
     settings = {
@@ -95,7 +100,7 @@ def _certificate(
         subject=Subject(
             harness.name, target.version, target.configuration, harness.storage, _digest(target, installed)
         ),
-        kit=Kit(kit_version(), demands.name, demands.digest),
+        kit=Kit(kit_version(), demands.title, demands.digest),
         world="process",
         durability="kill",
         tier=tier,
@@ -105,7 +110,7 @@ def _certificate(
         environment=environment(packages, settings),
         profiles=tuple(
             Profile(one.profile, one.granted, _reason(one.missing, verdicts))
-            for one in grants(verdicts)
+            for one in grants(verdicts, demands)
             if _is_claimed(one.profile, docket)
         ),
         runs=docket.runs,

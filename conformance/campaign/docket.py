@@ -18,7 +18,7 @@ from conformance.reporters import spacetime
 from conformance.reporters.wording import run as run_name
 from scenarios.history import History
 from scenarios.obligations import OBLIGATIONS
-from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.requirements import demanded
 from scenarios.rules import Tally, decide, tally
 from scenarios.verdict import Finding
 from simkit.case import Case
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
+    from scenarios.requirements import RequirementSet
     from scenarios.verdict import Outcome, Verdict, Violation
 
 #: Makes the failure `kind` of a judged run small; None where it cannot.
@@ -208,9 +209,13 @@ class Docket:
                 told.add(kind)
         return problem
 
-    def verdicts(self, uncaught: Mapping[str, Sequence[str]] | None = None) -> dict[str, Verdict]:
-        """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation."""
-        demands = REQUIREMENT_SETS[CURRENT]
+    def verdicts(
+        self, uncaught: Mapping[str, Sequence[str]] | None = None, demands: RequirementSet | None = None
+    ) -> dict[str, Verdict]:
+        """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation; `demands`:
+        the requirement set to judge by, the current one when not given.
+        """
+        demands = demands or demanded()
         reached: dict[str, Verdict] = {}
         error = str(self._troubles[0].what) if self._troubles else ""
         for id_, obligation in OBLIGATIONS.items():

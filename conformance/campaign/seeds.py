@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from conformance import targets
 from conformance.campaign import parallel, real
 from conformance.campaign.docket import Docket, Judged, origin_of
+from conformance.campaign.matrix import check_target
 from conformance.campaign.seedwork import Kernel, Order, run_batch, run_seed
 from conformance.campaign.shrinkage import Bounds, shrink_failure
 from conformance.events import CampaignBegan, Progress, Summary
@@ -67,7 +68,8 @@ def run(
             raise _not_to_be_swept(parsed)
         return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
     if mutant is not None:
-        _check_mutant(parsed, mutant)
+        find(mutant)
+        check_target(parsed)
     order = Order(target, config, mutant, kernel, boundaries, show, swarm, sweep)
     options = {
         "mutant": mutant,
@@ -138,20 +140,6 @@ def _not_to_be_swept(target: Target) -> SimkitError:
             "`simkit certify` tries every barrier of every call on real processes",
         )
     )
-
-
-def _check_mutant(target: Target, mutant: str) -> None:
-    find(mutant)
-    if target.name != "reference":
-        raise SimkitError(
-            Problem(
-                "mutant-target",
-                f"mutants are of the reference runtime; {target.name} has none",
-                "--mutant",
-                "-t reference",
-                "leave --mutant away, or run the mutant with -t reference",
-            )
-        )
 
 
 def _judged(

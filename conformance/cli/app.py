@@ -72,6 +72,9 @@ def certify(
     tier: Annotated[
         Literal["smoke", "core", "full"], Parameter(help="How much to try: 1, 5 or more minutes.")
     ] = "smoke",
+    requirements: Annotated[
+        str | None, Parameter(help="The requirement set to certify by; the current one when not given.")
+    ] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, Parameter(help="Write the certificate here instead of into the store.")] = None,
     common: Common = _PLAIN,
@@ -80,10 +83,12 @@ def certify(
 
     def body(session: Session) -> Done:
         subject, jobs_ = usage.target(target, target_option), usage.jobs(jobs)
+        usage.requirements(requirements)
         certificate = engine.load().certify(
             subject,
             config=config,
             tier=tier,
+            requirements=requirements,
             jobs=jobs_,
             store=session.store,
             emit=session.emit,
@@ -219,6 +224,43 @@ def replay(
     return _conduct("replay", common, body, aside=trace == tracefile.STANDARD_OUTPUT)
 
 
+@app.command(name="mutants")
+def mutants_(
+    *,
+    target: Target = None,
+    config: Config = None,
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=True, negative=(), help="Mutants, obligations (RTY-1) or groups (RTY) by name."),
+    ] = (),
+    seeds: Annotated[
+        int, Parameter(help="Drawn seeds to try when the scenario that a mutant names has not shown it.")
+    ] = 500,
+    jobs: Jobs = None,
+    common: Common = _PLAIN,
+) -> int:
+    """Prove the judges: run every mutant of the reference runtime, a runtime that breaks one promise, until its own obligation
+    blames it. Says of each in which run it was caught, or that it survives, or which other obligations blame it.
+    """
+
+    def body(session: Session) -> Done:
+        session.stop.unit = "mutant"
+        subject, jobs_ = usage.target(None, target), usage.jobs(jobs)
+        usage.mutant_seeds(seeds)
+        summary = engine.load().mutants(
+            subject,
+            config=config,
+            only=only,
+            seeds=seeds,
+            jobs=jobs_,
+            emit=session.emit,
+            stopping=session.stop,
+        )
+        return summary.exit_code, summary.reason
+
+    return _conduct("mutants", common, body)
+
+
 _REPLAY_CODES = {
     "reproduced": ExitCode.VIOLATION,
     "different": ExitCode.VIOLATION,
@@ -273,14 +315,14 @@ def list_(
 @app.command(name="explain")
 def explain_(
     name: Annotated[
-        str | None, Parameter(name="ID", help="Obligation, profile, mutant, error or exit code, case.")
+        str | None, Parameter(name="ID", help="Obligation, profile, fault, mutant, error or exit code, case.")
     ] = None,
     /,
     *,
     common: Common = _PLAIN,
 ) -> int:
-    """Explain an obligation (DUR-3), a profile, a mutant, an error or exit code, or a saved case: what was found out of it,
-    and its space-time table. Without one, list what can be explained.
+    """Explain an obligation (DUR-3), a profile, a kind of fault that was reported (F17), a mutant, an error or exit code, or a
+    saved case: what was found out of it, and its space-time table. Without one, list what can be explained.
     """
 
     def body(session: Session) -> Done:

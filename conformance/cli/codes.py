@@ -130,6 +130,7 @@ CODES: Mapping[str, Code] = {
     ),
     "certificate-truncated": Code("the file breaks off", ("an incomplete copy",), _AGAIN),
     "certificate-unfinished": Code("the certificate has no footer", ("an incomplete copy",), _AGAIN),
+    "configuration-twice": Code("two configurations were named", (), "Give it once: behind the colon or by --config."),
     "configuration-unknown": Code(
         "the adapter has no such configuration", ("a typing error",), "See `simkit list --adapters`."
     ),
@@ -179,10 +180,13 @@ CODES: Mapping[str, Code] = {
         ("a process stuck in the kernel (state D)", "an overloaded machine"),
         "Look at the processes the message names.",
     ),
+    "mutant-seeds-range": Code(
+        "the number of drawn seeds for each mutant is out of range", (), "Give --seeds a number from 0."
+    ),
     "mutant-target": Code(
         "a mutant was asked of a target or a command that has none",
         ("mutants are of the reference runtime, in simulation",),
-        "Use `simkit run -t reference --mutant NAME`.",
+        "Use `simkit run -t reference --mutant NAME`, or `simkit mutants -t reference`.",
     ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
     "no-terminal": Code(
@@ -238,6 +242,9 @@ CODES: Mapping[str, Code] = {
     ),
     "replay-what": Code(
         "replay was given no run, or two, or two places to stop", (), "Give a case, or -t and --scenario; one place."
+    ),
+    "requirements-unknown": Code(
+        "there is no requirement set of this name", ("a typing error",), "Leave --requirements out for the current one."
     ),
     "resume-missed": Code(
         "a process of the target did not go on ten seconds after SIGCONT", ("an overloaded machine",), "Run fewer jobs."

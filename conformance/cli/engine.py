@@ -31,6 +31,7 @@ class Engine(Protocol):
         *,
         config: str | None,
         tier: str,
+        requirements: str | None,
         jobs: int | None,
         store: Store,
         emit: Emit,
@@ -82,6 +83,18 @@ class Engine(Protocol):
         emit: Emit,
         stopping: Callable[[], bool],
     ) -> Replayed: ...
+
+    def mutants(
+        self,
+        target: str,
+        *,
+        config: str | None,
+        only: Sequence[str],
+        seeds: int,
+        jobs: int | None,
+        emit: Emit,
+        stopping: Callable[[], bool],
+    ) -> Summary: ...
 
     def doctor(self, target: str | None, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> DoctorResult: ...
 

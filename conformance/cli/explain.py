@@ -1,4 +1,6 @@
-"""`explain`: an obligation, a profile, a mutant, an error code, an exit code or a case, in words, as `Explained` events."""
+"""`explain`: an obligation, a profile, a reported fault, a mutant, an error code, an exit code or a case, in words, as
+`Explained` events.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,19 @@ from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance import invocation
-from conformance.cli import codes, listing, usage
+from conformance.cli import codes, listing, relations, usage
+from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.mutants import Mutant
+    from conformance.mutants.outline import Outline
     from conformance.store import Store
+    from scenarios.faults import Reported
     from scenarios.obligations import Obligation
+    from scenarios.obligations.catalogue import Promise
     from simkit.case import Case
 
 _LEVELS = {"MUST": "decides certification", "SHOULD": "is reported, and decides nothing"}
@@ -29,14 +34,16 @@ _KINDS = {
 def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
     """What `wanted` means, or what is known of the case of `store` that is called so. Raises SimkitError naming the nearest
     known id.
-
-    Mutants come last: their registry may load the runtime they break, and nothing else should wait for that.
     """
-    obligations = {name.lower(): one for name, one in listing.registry().items()}
-    if one := obligations.get(wanted.lower()):
-        yield _obligation(one)
-    elif profile := {one.profile.lower(): one.profile for one in obligations.values()}.get(wanted.lower()):
+    promises = listing.catalogue()
+    profiles = dict.fromkeys(one.profile for one in promises.values())
+    if promise := promises.get(wanted.upper()):
+        judged = listing.registry().get(promise.id)
+        yield _unjudged(promise) if judged is None else _obligation(judged)
+    elif profile := {one.lower(): one for one in profiles}.get(wanted.lower()):
         yield _profile(profile)
+    elif fault := listing.faults().get(wanted.upper()):
+        yield _fault(fault)
     elif wanted in codes.CODES:
         yield _code(wanted)
     elif wanted.isdigit() and int(wanted) in set(ExitCode):
@@ -46,19 +53,20 @@ def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
     elif store is not None and (path := _case_file(store, wanted)) is not None:
         yield _case(path, store.load_case(str(path)))
     else:
-        profiles = dict.fromkeys(one.profile for one in obligations.values())
-        known = [*(one.id for one in obligations.values()), *profiles, *codes.CODES, *mutants]
+        known = [*promises, *profiles, *listing.faults(), *codes.CODES, *mutants]
         hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = "an obligation, a profile, a mutant, an error code, an exit code or a case"
+        expected = "an obligation, a profile, a fault, a mutant, an error code, an exit code or a case"
         raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
 
 
-def known() -> Iterator[e.Listed]:
+def known() -> Iterator[e.Listed | e.ObligationListed]:
     """Everything that can be explained, but for the mutants, which `list --mutants` names."""
     yield from listing.obligations()
-    profiles = Counter(one.profile for one in listing.registry().values())
+    profiles = Counter(one.profile for one in listing.catalogue().values())
     for name, count in profiles.items():
         yield e.Listed("profiles", name, f"{count} {'obligation' if count == 1 else 'obligations'}")
+    for fault in listing.faults().values():
+        yield e.Listed("reported faults", fault.number, fault.kind, {"caught by": ", ".join(fault.obligations)})
     for code, one in codes.CODES.items():
         yield e.Listed("error codes", code, one.meaning)
     for number in ExitCode:
@@ -77,38 +85,82 @@ def _obligation(one: Obligation) -> e.Explained:
         "how it is judged": f"{one.level}, which {_LEVELS[one.level]}\n{_KINDS[one.kind]}\n"
         f"put to the test at least {one.minimum} times, else inconclusive",
         "profile": f"{one.profile}, granted whole or not at all",
-        "seen in the wild": _reports(len(one.learnt_from)),
+        **_related(one.id),
     }
     return e.Explained("obligation", one.id, one.name, {title: text for title, text in sections.items() if text})
 
 
-def _reports(count: int) -> str:
-    return f"{count} public {'report' if count == 1 else 'reports'} of this kind of fault" if count else ""
+def _unjudged(one: Promise) -> e.Explained:
+    """A promise that this build cannot judge."""
+    sections = {
+        "promise": one.promise,
+        "how it is judged": f"{one.level}, which {_LEVELS[one.level]}\n{_KINDS[one.kind]}\n"
+        "it has no judge yet, so no certificate says anything of it",
+        "profile": f"{one.profile}, granted whole or not at all",
+        **_related(one.id),
+    }
+    return e.Explained(
+        "obligation", one.id, GROUPS[one.group].title, {name: text for name, text in sections.items() if text}
+    )
+
+
+def _related(id_: str) -> dict[str, str]:
+    """What belongs to an obligation: stories, mutants, reported faults."""
+    mutants, faults = relations.mutants_of(id_), relations.faults_of(id_)
+    return {
+        "exercised by the stories": ", ".join(relations.stories_of(id_)),
+        "proven by the mutants": "\n".join(f"{one.name}: {one.change}" for one in mutants),
+        "seen in the wild": "\n".join(f"{one.number}  {one.kind}" for one in faults),
+    }
+
+
+def _fault(one: Reported) -> e.Explained:
+    """A kind of fault that was reported, and what is there to catch it."""
+    judged = listing.registry()
+    promises = [
+        f"{id_}  {listing.catalogue()[id_].promise}{'' if id_ in judged else ' (no judge yet)'}"
+        for id_ in one.obligations
+    ]
+    sections = {
+        "what goes wrong": one.kind,
+        "caught by": "\n".join(promises),
+        "exercised by the stories": ", ".join(relations.stories_of_fault(one)),
+    }
+    title = f"a kind of fault that was reported: {one.area}"
+    return e.Explained("reported fault", one.number, title, {name: text for name, text in sections.items() if text})
 
 
 def _profile(name: str) -> e.Explained:
     """What a profile stands for, and what it takes to be granted."""
-    from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+    from scenarios.requirements import DRAFTS, demanded
 
-    demands = REQUIREMENT_SETS[CURRENT]
+    sets = [demanded(), *DRAFTS.values()]
+    demands = next((one for one in sets if name in one.profiles), sets[-1])
     musts = {one.id for one in demands.requirements if one.level == "MUST"}
     rows = [one for one in listing.registry().values() if one.profile == name]
+    unjudged = [
+        one for id_, one in listing.catalogue().items() if one.profile == name and id_ not in listing.registry()
+    ]
     sections = {
         "granted when all of these pass": "\n".join(f"{one.id}  {one.promise}" for one in rows if one.id in musts),
         "also reported": "\n".join(f"{one.id}  {one.promise}" for one in rows if one.id not in musts),
-        "how it is claimed": f"[claims.{name}] in adapter.toml claims every obligation above, with one statement and source",
+        "without a judge yet": "\n".join(f"{one.id}  {one.promise}" for one in unjudged),
+        "how it is claimed": f"[claims.{name}] in adapter.toml claims every obligation that has a judge, by one statement",
     }
-    title = f"a profile of requirement set {demands.name}, granted whole or not at all"
+    title = f"a profile of requirement set {demands.title}, granted whole or not at all"
     return e.Explained("profile", name, title, {head: text for head, text in sections.items() if text})
 
 
-def _mutant(name: str, one: Mutant) -> e.Explained:
+def _mutant(name: str, one: Outline) -> e.Explained:
     sections = {
         "what is changed": one.change,
         "must be caught by": one.obligation,
+        "shown by": one.shown_by,
         "try it": invocation.line("run", "-t", "reference", "--mutant", name, "--seeds", "0-499"),
     }
-    return e.Explained("mutant", name, f"must break {one.obligation}", sections)
+    return e.Explained(
+        "mutant", name, f"must break {one.obligation}", {head: text for head, text in sections.items() if text}
+    )
 
 
 def _code(code: str) -> e.Explained:

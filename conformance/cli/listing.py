@@ -11,9 +11,11 @@ from simkit.errors import Problem, SimkitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from conformance.mutants import Mutant
+    from conformance.mutants.outline import Outline
     from conformance.store import Store
+    from scenarios.faults import Reported
     from scenarios.obligations import Obligation
+    from scenarios.obligations.catalogue import Promise
 
 
 def cases(store: Store) -> Iterator[e.Listed | Problem]:
@@ -44,11 +46,11 @@ def _target(target: Mapping[str, Any]) -> str:
     return " ".join(word for word in words if word)
 
 
-def obligations() -> Iterator[e.Listed]:
-    """The obligations in catalogue order."""
-    for one in registry().values():
-        fields = {"level": one.level, "kind": one.kind, "profile": one.profile, "anomaly": one.anomalies[0]}
-        yield e.Listed("obligations", one.id, one.promise, {**fields, "minimum": str(one.minimum)})
+def obligations() -> Iterator[e.ObligationListed]:
+    """Every promise of the catalogue in its order, whether it has a judge or not."""
+    from conformance.cli import relations
+
+    yield from map(relations.described, catalogue().values())
 
 
 def adapters() -> Iterator[e.Listed]:
@@ -74,7 +76,7 @@ def mutants() -> Iterator[e.Listed]:
         yield e.Listed("mutants", name, one.change, {"must break": one.obligation})
 
 
-KINDS: Mapping[str, Callable[[], Iterator[e.Listed]]] = {
+KINDS: Mapping[str, Callable[[], Iterator[e.Listed | e.ObligationListed]]] = {
     "obligations": obligations,
     "adapters": adapters,
     "scenarios": scenarios,
@@ -103,15 +105,29 @@ def check(wanted: Sequence[str]) -> None:
             raise SimkitError(Problem("group-unknown", f"there is no group {name!r}", "command line", expected, hint))
 
 
+def catalogue() -> Mapping[str, Promise]:
+    """Every promise by id."""
+    from scenarios.obligations.catalogue import CATALOGUE
+
+    return CATALOGUE
+
+
 def registry() -> Mapping[str, Obligation]:
-    """The obligations by id."""
+    """The obligations that have a judge, by id."""
     from scenarios.obligations import OBLIGATIONS
 
     return OBLIGATIONS
 
 
-def mutant_registry() -> Mapping[str, Mutant]:
-    """The mutants by name."""
-    from conformance.mutants import all_mutants
+def faults() -> Mapping[str, Reported]:
+    """The kinds of reported faults by number."""
+    from scenarios.faults import FAULTS
 
-    return all_mutants()
+    return FAULTS
+
+
+def mutant_registry() -> Mapping[str, Outline]:
+    """The mutants by name, as far as they can be told of without loading what they break."""
+    from conformance.mutants.outline import outlines
+
+    return outlines()

@@ -121,6 +121,26 @@ def jobs(given: int | None) -> int | None:
     return given
 
 
+def mutant_seeds(given: int) -> None:
+    """Check how many drawn seeds a mutant is given. Raises SimkitError."""
+    if not 0 <= given <= SEEDS_MAX:
+        what, expected = f"{given} seeds for each mutant", f"0 to {SEEDS_MAX}"
+        hint = "0 tries no drawn scenario, only the one that a mutant names"
+        raise SimkitError(Problem("mutant-seeds-range", what, f"--seeds {given}", expected, hint))
+
+
+def requirements(name: str | None) -> None:
+    """Check the name of a requirement set; None is the current one. Raises SimkitError."""
+    from scenarios.requirements import DRAFTS, REQUIREMENT_SETS
+
+    if name is None or name in REQUIREMENT_SETS or name in DRAFTS:
+        return
+    sets = [*REQUIREMENT_SETS, *(f"{draft} (a draft)" for draft in DRAFTS)]
+    hint = nearest(name, (*REQUIREMENT_SETS, *DRAFTS)) or "leave it out for the current one"
+    what = f"there is no requirement set {name!r}"
+    raise SimkitError(Problem("requirements-unknown", what, f"--requirements {name}", ", ".join(sets), hint))
+
+
 def case_or_scenario(case: str | None, scenario: str | None, mutant: str | None) -> None:
     """A replay takes one of the two, and a case knows its mutant. Raises SimkitError."""
     if (case is None) == (scenario is None):

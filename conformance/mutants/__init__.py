@@ -12,12 +12,13 @@ import contextlib
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from scenarios.obligations.groups import place
+from scenarios.obligations.catalogue import CATALOGUE
+from scenarios.obligations.groups import GROUPS, place
 from simkit.errors import Problem, SimkitError
 
 
@@ -76,6 +77,19 @@ def all_mutants() -> Mapping[str, Mutant]:
     for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
     return dict(sorted(_REGISTRY.items(), key=lambda item: place(item[1].obligation)))
+
+
+def chosen(only: Sequence[str]) -> tuple[str, ...]:
+    """The names of the mutants that `only` means, in order: each word a mutant, an obligation or a group; all of them for none.
+    Raises `SimkitError` for a word that is none of these.
+    """
+    known = all_mutants()
+    wanted = {word.upper() if word.upper() in (*CATALOGUE, *GROUPS) else find(word).name for word in only}
+    return tuple(
+        name
+        for name, one in known.items()
+        if not only or wanted & {name, one.obligation, one.obligation.partition("-")[0]}
+    )
 
 
 def find(name: str) -> Mutant:

@@ -46,10 +46,14 @@ class Plain:
                 self._say(["", *labelled(wording.certified(event))])
             case e.Replayed():
                 self._say(labelled(wording.replayed(event)))
+            case e.MutantJudged():
+                self._say([mutant(event)])
             case e.Checked():
                 self._say(checked(event))
             case e.Listed():
                 self._say(self._listed(event))
+            case e.ObligationListed():
+                self._say(self._obligation(event))
             case e.Explained():
                 self._say(explained(event))
             case e.CampaignEnded():
@@ -78,6 +82,13 @@ class Plain:
         heading = [] if self._listing == (event.kind,) else [*([""] if self._listing else []), event.kind]
         self._listing = (event.kind,)
         return [*heading, *listed(event)]
+
+    def _obligation(self, event: e.ObligationListed) -> list[str]:
+        heading = (
+            [] if self._listing == ("obligations",) else [*([""] if self._listing else []), *obligations_heading()]
+        )
+        self._listing = ("obligations",)
+        return [*heading, obligation(event)]
 
     def _say(self, lines: Iterable[str]) -> None:
         self._out.write("".join(f"{line}\n" for line in lines))
@@ -135,6 +146,35 @@ def checked(event: e.Checked) -> list[str]:
     state = "skip" if event.skipped else "ok" if event.ok else "FAIL"
     line = f"{state:<4}  {event.name}" + (f": {event.detail}" if event.detail else "")
     return [line, *([f"      hint: {event.hint}"] if event.hint and (event.skipped or not event.ok) else [])]
+
+
+#: Columns of the table of obligations but for the last one, the promise.
+_OBLIGATION_WIDTHS = (6, 6, 8, 9, 8, 7)
+
+
+def obligations_heading() -> list[str]:
+    """What stands above the table of obligations."""
+    note = f"obligations ({wording.UNJUDGED})"
+    return [note, _columns(wording.OBLIGATION_COLUMNS, _OBLIGATION_WIDTHS)]
+
+
+def obligation(event: e.ObligationListed) -> str:
+    """One row of that table."""
+    return _columns(wording.obligation(event), _OBLIGATION_WIDTHS)
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    *aligned, last = cells
+    return "  ".join(["", *(cell.ljust(width) for cell, width in zip(aligned, widths, strict=True)), last])
+
+
+#: Columns of a mutant's name, its obligation and what became of it; wider names push the rest to the right.
+_MUTANT_WIDTHS = (32, 6, 17)
+
+
+def mutant(event: e.MutantJudged) -> str:
+    """One row of the matrix, aligned with the others though it is printed before they are known."""
+    return _columns(wording.mutant(event), _MUTANT_WIDTHS)
 
 
 def listed(event: e.Listed) -> list[str]:

@@ -70,10 +70,16 @@ class Pretty:
                 self._labelled(wording.certified(event))
             case e.Replayed():
                 self._replayed(event)
+            case e.MutantJudged():
+                self._console.print(
+                    Text(plain.mutant(event), "" if event.outcome == "caught" else "bold red"), soft_wrap=True
+                )
             case e.Checked():
                 self._checked(event)
             case e.Listed():
                 self._listed(event)
+            case e.ObligationListed():
+                self._obligation(event)
             case e.Explained():
                 self._explained(event)
             case e.RunShown():
@@ -140,6 +146,15 @@ class Pretty:
         self._listing = event.kind
         for line in plain.listed(event):
             self._whole(line)
+
+    def _obligation(self, event: e.ObligationListed) -> None:
+        if self._listing != "obligations":
+            if self._listing:
+                self._console.print()
+            for line in plain.obligations_heading():
+                self._whole(line, "bold")
+        self._listing = "obligations"
+        self._whole(plain.obligation(event), "dim" if event.judge is None else "")
 
     def _explained(self, event: e.Explained) -> None:
         self._console.print(Text.assemble((event.id, "bold"), f" · {event.title}"))

@@ -179,6 +179,36 @@ def _digests(event: e.Replayed) -> str:
     return f"{event.digest} (recorded: {event.recorded_digest})"
 
 
+#: What a dash in the table of obligations means.
+UNJUDGED = "–: no judge yet, so that no certificate says anything of it"
+#: Titles of the columns of a listed obligation.
+OBLIGATION_COLUMNS = ("id", "level", "kind", "profile", "at least", "mutants", "promise")
+
+
+def obligation(event: e.ObligationListed) -> tuple[str, ...]:
+    """One row of the table of obligations."""
+    least, mutants = str(event.minimum or ""), str(len(event.mutants) or "")
+    if event.judge is None:
+        least = mutants = "–"
+    return event.id, event.level, event.kind, event.profile, least, mutants, event.promise
+
+
+def mutant(event: e.MutantJudged) -> tuple[str, str, str, str]:
+    """One row of the matrix: mutant, obligation, what became of it, and how."""
+    others = ", ".join(event.others)
+    unjudged = f" ({event.unjudged} could not be judged)" if event.unjudged else ""
+    how = f"{_runs(event.runs)}{unjudged}, {event.seconds:.1f} s"
+    if event.outcome == "caught":
+        how = f"{run(event.scenario, event.seed)}; {how}" + (f"; also {others}" if others else "")
+    elif others:
+        how = f"by {others}; {how}"
+    return event.mutant, event.obligation, event.outcome, how
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def ended(event: e.CampaignEnded) -> list[str]:
     """The last lines: how much was run, and the exit code with its reason."""
     lines = []
@@ -187,10 +217,8 @@ def ended(event: e.CampaignEnded) -> list[str]:
             f"{n} {name.removeprefix('runs_')}" for name, n in event.counts.items() if name.startswith("runs_") and n
         ]
         per = "seeds" if event.counts.get("seeds") else "runs"
-        lines.append(
-            f"{runs} {'run' if runs == 1 else 'runs'} ({', '.join(kinds)}) in {event.seconds:.1f} s,"
-            f" {event.seeds_per_second:.1f} {per}/s"
-        )
+        told = f" ({', '.join(kinds)})" if kinds else ""
+        lines.append(f"{_runs(runs)}{told} in {event.seconds:.1f} s, {event.seeds_per_second:.1f} {per}/s")
     reason = f": {event.reason}" if event.reason else ""
     lines.append(f"exit {int(event.exit_code)}{reason}")
     return lines

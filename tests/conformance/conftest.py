@@ -10,8 +10,10 @@ import pytest
 
 from conformance.cli import engine as door
 from conformance.cli import listing, usage
-from conformance.mutants import Mutant
+from conformance.mutants.outline import Outline
+from scenarios.faults import Reported
 from scenarios.obligations import Obligation
+from scenarios.obligations.catalogue import Promise
 from scenarios.verdict import Finding
 from tests.bad_input_rig import Bench
 from tests.report_samples import FakeEngine
@@ -40,7 +42,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeEngine]:
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An obligation, a mutant and two adapters, whatever the kit ships."""
+    """An obligation, a promise without a judge, a fault, a mutant and two adapters, whatever the kit ships."""
 
     def acknowledged_task_survives(_history: object) -> Finding:
         return Finding()
@@ -55,10 +57,17 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
         anomalies=("amnesia",),
         minimum=3,
         causes=("acknowledges before it writes", "keeps tasks in memory"),
-        learnt_from=("F-12",),
+        learnt_from=("F02",),
         judge=acknowledged_task_survives,
     )
-    mutant = Mutant("ack-before-commit", "DUR-1", "Answers before the commit.", lambda _patch: None)
+    mutant = Outline("ack-before-commit", "DUR-1", "Answers before the commit.", "tour/kill@ack:start(engine)")
+    promises = {
+        "DUR-1": Promise("DUR-1", "MUST", "safety", "A task that was acknowledged is known after any crash."),
+        "JRN-5": Promise("JRN-5", "MUST", "safety", "A secret is found nowhere."),
+    }
+    fault = Reported("F02", "storage", "The store forgets.", ("DUR-1", "JRN-5"))
+    monkeypatch.setattr(listing, "catalogue", lambda: promises)
+    monkeypatch.setattr(listing, "faults", lambda: {"F02": fault})
     monkeypatch.setattr(listing, "registry", lambda: {"DUR-1": obligation})
     monkeypatch.setattr(usage, "adapters", lambda: {"naive": usage.Adapter("naive"), "toy": usage.Adapter("toy")})
     monkeypatch.setattr(listing, "mutant_registry", lambda: {"ack-before-commit": mutant})

@@ -22,6 +22,7 @@ from conformance.store import Store
 from scenarios import catalogue
 from scenarios.interruption import Scenario
 from scenarios.obligations import OBLIGATIONS
+from scenarios.requirements import Requirement, RequirementSet
 from scenarios.verdict import Finding, Violation
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -132,6 +133,14 @@ def test_verdicts_need_exercise_and_proof(docket: Docket, listener: Listener) ->
     assert "recompute-accepted" in verdicts["DUR-3"].reason
     assert [one.verdict for one in listener.of(e.VerdictReached)] == list(verdicts.values())
     assert list(verdicts) == list(OBLIGATIONS)
+
+
+def test_verdicts_are_by_the_requirement_set_that_is_asked_for(docket: Docket) -> None:
+    """Which may want an obligation exercised more often than another set does."""
+    docket.add(judged(0, exercised=["DUR-1"]))
+    one = Requirement("DUR-1", "MUST", "Durable", 1)
+    assert docket.verdicts()["DUR-1"].outcome == "inconclusive"
+    assert docket.verdicts(demands=RequirementSet("mild", (one,)))["DUR-1"].outcome == "pass"
 
 
 def test_a_run_that_cannot_be_judged_is_nobodys_violation(docket: Docket, listener: Listener) -> None:
@@ -292,7 +301,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def put(*names: str) -> None:
         monkeypatch.setattr(certification, "_scenarios", lambda *_: scenarios(*names))
-        monkeypatch.setattr(proof, "prove", lambda *_: Proof({"no-key": "seed 1", "never-reassign": None}))
+        monkeypatch.setattr(proof, "prove", lambda *_, **__: Proof({"no-key": "seed 1", "never-reassign": None}))
 
     return put
 
@@ -307,7 +316,8 @@ def certified(
 def test_a_runtime_without_memory_is_found_out(few: Callable[..., None], store: Store, listener: Listener) -> None:
     """`naive` computes again what it had: its certificate says so, with the cases that show it."""
     few("chain/undisturbed", "chain/kill@buy#1.applied", "chain/kill@bill#1.replied")
-    certificate = certified("naive", store, listener)
+    certificate = certified("naive", store, listener, requirements="2026.2")
+    assert certificate.kit.requirements == "2026.2 (draft)"
     rows = {row.id: row for row in certificate.obligations}
     assert list(rows) == list(OBLIGATIONS)
     assert (rows["DUR-3"].verdict, rows["DUR-3"].observed) == ("fail", "violated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -10,15 +11,22 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import attrs
+import jsonschema
 import pytest
 
 from conformance import cli
 from conformance import events as e
-from conformance.cli import usage
+from conformance.cli import listing, relations, usage
 from conformance.store import Store
+from scenarios.catalogue import STORIES
+from scenarios.faults import FAULTS
+from scenarios.obligations import OBLIGATIONS
+from scenarios.obligations.catalogue import CATALOGUE
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem
 from tests.report_samples import FakeEngine, certified, kept_events, ran, saved_case, violation
@@ -108,6 +116,50 @@ def test_certify_out_is_taken_as_it_is(engine: Callable[..., FakeEngine], tmp_pa
     assert not (tmp_path / ".simkit").exists()
 
 
+def test_certify_by_a_draft_names_it_to_the_engine(engine: Callable[..., FakeEngine], capsys: Any) -> None:
+    """A set that there is not is told before anything runs."""
+    fake = engine(certified)
+    assert cli.main(["certify", "toy", "--requirements", "2026.2"]) == 0
+    assert fake.calls[0][1]["requirements"] == "2026.2"
+    assert cli.main(["certify", "toy", "--requirements", "2026.3"]) == 2
+    assert len(fake.calls) == 1
+    err = capsys.readouterr().err
+    assert "error[requirements-unknown]" in err
+    assert "2026.1, 2026.2 (a draft)" in err
+
+
+def test_mutants_hands_over_what_was_chosen(engine: Callable[..., FakeEngine], capsys: Any) -> None:
+    """Several words may follow one --only; the matrix is on the screen, and survivors are exit 1."""
+
+    def script(emit: e.Emit, _stopping: Callable[[], bool]) -> e.Summary:
+        emit(e.CampaignBegan("reference", "mutants", "simulated", options={"mutants": 2}))
+        emit(e.MutantJudged("no-key", "EFF-1", "caught", "tour/kill@end", 0, 1, 0.25))
+        emit(e.MutantJudged("new-key", "EFF-2", "survived", runs=510, seconds=9.5))
+        return e.Summary(ExitCode.VIOLATION, "1 of 2 mutants caught")
+
+    fake = engine(script)
+    words = "mutants -t reference --only EFF-1 new-key --only SCH --seeds 50 --jobs 2"
+    assert cli.main(words.split()) == 1
+    ((name, asked),) = fake.calls
+    assert (name, asked["args"], asked["only"]) == ("mutants", ("reference",), ("EFF-1", "new-key", "SCH"))
+    assert (asked["seeds"], asked["jobs"], asked["config"]) == (50, 2, None)
+    out = capsys.readouterr().out
+    assert "no-key                            EFF-1   caught             tour/kill@end, seed 0; 1 run, 0.2 s\n" in out
+    assert "511 runs in" in out
+    assert out.endswith("exit 1: 1 of 2 mutants caught\n")
+    last = kept_events()[-1]
+    assert isinstance(last, e.CampaignEnded)
+    assert (last.counts["mutants"], last.counts["mutants_caught"]) == (2, 1)
+
+
+def test_a_number_of_seeds_that_is_none_is_told(engine: Callable[..., FakeEngine], capsys: Any) -> None:
+    """Before anything runs."""
+    fake = engine(ran())
+    assert cli.main(["mutants", "-t", "reference", "--seeds=-1"]) == 2
+    assert "error[mutant-seeds-range]" in capsys.readouterr().err
+    assert fake.calls == []
+
+
 @pytest.mark.parametrize(("answer", "code"), [("reproduced", 1), ("different", 1), ("fixed", 0), ("diverged", 6)])
 def test_each_answer_of_a_replay_has_its_code(
     engine: Callable[..., FakeEngine], monkeypatch: pytest.MonkeyPatch, capsys: Any, answer: Any, code: int
@@ -139,9 +191,11 @@ def test_doctor_fails_with_the_worst_of_its_checks(engine: Callable[..., FakeEng
 # ---- lists and explanations
 
 
-@pytest.mark.parametrize("words", ["DUR-1", "dur-1", "Durable", "ack-before-commit", "disk-full", "130"])
+@pytest.mark.parametrize(
+    "words", ["DUR-1", "dur-1", "JRN-5", "Durable", "F02", "f02", "ack-before-commit", "disk-full", "130"]
+)
 def test_explain_tells_in_words(registries: None, words: str, capsys: Any, snapshot: Any) -> None:
-    """An obligation, a mutant, an error code and an exit code each have their page."""
+    """An obligation with and without a judge, a profile, a fault, a mutant, an error and an exit code each have their page."""
     assert cli.main(["explain", words]) == 0
     assert capsys.readouterr().out == snapshot
 
@@ -167,16 +221,56 @@ def test_list_takes_the_kinds_asked_for(registries: None, words: str, capsys: An
     """Kinds named, as words or as options, are listed and no other."""
     assert cli.main(["list", *words.split()]) == 0
     out = capsys.readouterr().out
-    assert "DUR-1  An acknowledged task" in out
+    assert "DUR-1   MUST    safety    Durable    3         1        An acknowledged task" in out
     assert "ack-before-commit  Answers before the commit. · must break DUR-1" in out
     assert "scenarios" not in out
+
+
+def test_list_obligations_hides_no_promise(capsys: Any) -> None:
+    """Every id of the whole catalogue is a line in the shipped schema: with its judge and all that proves it, or with none."""
+    assert cli.main(["list", "--obligations", "--format", "json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    schema = json.loads((resources.files("conformance") / "schemas" / "event.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    for line in lines:
+        validator.validate(line)
+        assert line["event"] == "ObligationListed"
+        judged = OBLIGATIONS.get(line["id"])
+        assert (line["judge"], line["minimum"]) == (None, None) if judged is None else line["judge"] is not None
+        if judged is not None:
+            module, _, function = line["judge"].partition(":")
+            assert getattr(importlib.import_module(module), function) is judged.judge
+            assert line["mutants"]
+            assert set(line["scenarios"]) <= set(STORIES)
+            assert line["scenarios"]
+    assert [line["id"] for line in lines] == list(CATALOGUE)
+
+
+def test_an_obligation_that_names_its_stories_is_exercised_by_them(
+    registries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it is those that its mutants are shown by."""
+    assert relations.stories_of("DUR-1") == ("tour",)
+    named = attrs.evolve(listing.registry()["DUR-1"], scenarios=("chain", "twice"))
+    monkeypatch.setattr(listing, "registry", lambda: {"DUR-1": named})
+    assert relations.stories_of("DUR-1") == ("chain", "twice")
+    assert relations.stories_of("JRN-5") == ()
+
+
+@pytest.mark.parametrize("word", [*CATALOGUE, *FAULTS])
+def test_every_id_and_every_fault_is_explained(word: str, capsys: Any) -> None:
+    """Whether it has a judge or not."""
+    assert cli.main(["explain", word]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{word} · ")
+    assert ("no judge yet" in out) == (word in CATALOGUE and word not in OBLIGATIONS) or word in FAULTS
 
 
 def test_list_alone_shows_the_groups_and_their_sizes(registries: None, capsys: Any) -> None:
     """Hundreds of lines come only to who asks for them."""
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    assert "  obligations  1: the promises" in out
+    assert "  obligations  2: the promises" in out
     assert "  adapters  2: " in out
     assert len(out.splitlines()) == 5
 
@@ -250,7 +344,16 @@ def test_cases_lists_the_readable_and_tells_the_rest(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [["--help"], ["run", "--help"], ["explain"], ["explain", "DUR-1"], ["explain", "disk-full"]]
+    "words",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["explain"],
+        ["explain", "DUR-1"],
+        ["explain", "F17"],
+        ["explain", "disk-full"],
+        ["list", "--obligations"],
+    ],
 )
 def test_help_and_explain_load_nothing_heavy(words: list[str]) -> None:
     """Help is there at once: neither trio nor hypothesis nor networkx is imported for it."""

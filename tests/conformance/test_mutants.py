@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,14 +15,16 @@ import pytest
 
 import reference_runtime
 from conformance import mutants, targets
-from conformance.campaign import proof
-from conformance.campaign.proof import Proof, first_caught, prove
+from conformance.campaign import matrix, proof
+from conformance.campaign.matrix import Runs, examine, examine_one
+from conformance.campaign.proof import Proof, prove
+from conformance.events import MutantJudged
 from conformance.mutants import Mutant, Patch, all_mutants, applied, find
+from reference_runtime import schema
 from reference_runtime.store import Store
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
-from scenarios.verdict import Finding, Violation
-from simkit.errors import Problem, SimkitError
+from simkit.errors import SimkitError
 
 NAMES = tuple(all_mutants())
 #: What the issue promises: a mutant shows itself in so many seeds.
@@ -35,20 +38,19 @@ SEEDS = 500
 @pytest.mark.parametrize("name", NAMES)
 def test_a_mutant_is_caught_in_the_scenario_it_names(name: str) -> None:
     """By its own obligation, which does not blame the unbroken runtime in the same run."""
-    caught = first_caught(name, seeds_max=0)
-    assert caught is not None
-    assert caught.startswith(all_mutants()[name].shown_by)
+    found = examine(name, Runs(seeds_max=0))
+    assert found is not None
+    assert (found.outcome, found.scenario) == ("caught", all_mutants()[name].shown_by)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_mutant_is_caught_by_drawn_seeds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutant_is_caught_by_drawn_seeds(name: str) -> None:
     """Nobody tells the seeds where to look."""
     untold = attrs.evolve(all_mutants()[name], shown_by="")
-    monkeypatch.setattr(proof, "all_mutants", lambda: {name: untold})
-    caught = first_caught(name, SEEDS)
-    assert caught is not None
-    assert caught.startswith("seed ")
+    found = examine_one(untold, Runs(seeds_max=SEEDS), lambda: False)
+    assert found is not None
+    assert (found.outcome, found.scenario) == ("caught", f"seed/{found.seed}")
 
 
 def test_every_obligation_has_a_mutant_of_its_own() -> None:
@@ -64,27 +66,6 @@ def test_a_mutant_says_what_it_breaks_and_where_that_shows(name: str) -> None:
     shown_by = catalogue.by_name(mutant.shown_by)
     assert shown_by is not None
     assert shown_by.plan.kinds() <= set(targets.parse("reference").manifest.operations.supported)
-
-
-def _blaming(judge: Any) -> dict[str, Any]:
-    return {id_: attrs.evolve(one, judge=judge) for id_, one in OBLIGATIONS.items()}
-
-
-def test_a_judge_that_blames_the_unbroken_runtime_catches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To call everybody guilty is no proof."""
-    guilty = Finding(1, (Violation("amnesia", "guilty", ()),))
-    monkeypatch.setattr(proof, "OBLIGATIONS", _blaming(lambda _: guilty))
-    assert first_caught("no-key", seeds_max=1) is None
-
-
-def test_what_cannot_be_judged_catches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends in a problem of the kit says nothing of a mutant."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise SimkitError(Problem("simulation-bound", "met", "here"))
-
-    monkeypatch.setattr(proof, "simulate", refuse)
-    assert first_caught("no-key", seeds_max=3) is None
 
 
 # ---- patches
@@ -123,24 +104,24 @@ def test_no_mutant_changes_nothing() -> None:
 
 def test_an_error_inside_the_block_leaves_nothing_behind() -> None:
     """A run that fails does not leave the runtime broken for the next."""
-    before = Store.__dict__["reclaim"]
-    with pytest.raises(ValueError, match="oops"), applied("never-reassign"):
+    before = schema.PRAGMAS
+    with pytest.raises(ValueError, match="oops"), applied("synchronous-off"):
         raise ValueError("oops")
-    assert Store.__dict__["reclaim"] is before
+    assert schema.PRAGMAS is before
 
 
 def test_a_mutant_whose_target_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would break nothing and survive for ever; what it had replaced before is put back."""
-    before = Store.__dict__["reclaim"]
+    before = schema.PRAGMAS
 
     def broken(patch: Patch) -> None:
-        patch.replace(Store, "reclaim", None)
-        patch.replace(Store, "renamed_long_ago", None)
+        patch.replace(schema, "PRAGMAS", None)
+        patch.replace(schema, "renamed_long_ago", None)
 
     monkeypatch.setitem(mutants._REGISTRY, "broken", Mutant("broken", "DUR-6", "Breaks.", broken))
     with pytest.raises(AttributeError, match="renamed_long_ago"), applied("broken"):
         pass
-    assert Store.__dict__["reclaim"] is before
+    assert schema.PRAGMAS is before
 
 
 def test_what_is_inherited_is_broken_where_it_is_defined() -> None:
@@ -180,12 +161,14 @@ def two(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found = {name: all_mutants()[name] for name in ("no-key", "never-reassign")}
     asked: list[str] = []
 
-    def caught(name: str) -> str | None:
-        asked.append(name)
-        return "seed 1" if name == "no-key" else None
+    def examined(names: Sequence[str], *_: object) -> Iterator[MutantJudged]:
+        for name in names:
+            asked.append(name)
+            outcome: Any = "caught" if name == "no-key" else "survived"
+            yield MutantJudged(name, found[name].obligation, outcome, "seed/1", 1)
 
     monkeypatch.setattr(proof, "all_mutants", lambda: found)
-    monkeypatch.setattr(proof, "first_caught", caught)
+    monkeypatch.setattr(matrix, "examine_all", examined)
     return asked
 
 
@@ -199,6 +182,7 @@ def test_a_proof_counts_and_names_the_survivors(two: list[str], tmp_path: Path) 
     assert uncaught["DUR-1"] == ("no mutant",)
     assert "EFF-1" not in uncaught
     assert told == [
+        "proving the judges by 2 mutants",
         "proving the judges: mutant 1 of 2, no-key",
         "proving the judges: mutant 2 of 2, never-reassign",
     ]
@@ -222,7 +206,7 @@ def test_a_broken_cache_is_made_anew(two: list[str], tmp_path: Path, text: str) 
     file.write_text(text, encoding="utf-8")
     prove(lambda _: None, lambda: False, cache=tmp_path)
     assert len(two) == 4
-    assert json.loads(file.read_text(encoding="utf-8")) == {"no-key": "seed 1", "never-reassign": None}
+    assert json.loads(file.read_text(encoding="utf-8")) == {"no-key": "seed/1 with seed 1", "never-reassign": None}
 
 
 def test_a_cache_that_cannot_be_written_is_told(two: list[str], tmp_path: Path) -> None:
@@ -233,12 +217,14 @@ def test_a_cache_that_cannot_be_written_is_told(two: list[str], tmp_path: Path) 
     assert told[-1] == "the proof could not be kept; it will be made again next time"
 
 
-def test_a_proof_cut_short_counts_what_it_has_and_is_not_kept(two: list[str], tmp_path: Path) -> None:
+def test_a_proof_cut_short_counts_what_it_has_and_is_not_kept(
+    two: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The rest is not caught, and the next campaign begins anew."""
-    stops = iter([False, True])
-    made = prove(lambda _: None, lambda: next(stops), cache=tmp_path)
-    assert made == Proof({"no-key": "seed 1", "never-reassign": None}, whole=False)
-    assert two == ["no-key"]
+    one = MutantJudged("no-key", "EFF-1", "caught", "seed/1", 1)
+    monkeypatch.setattr(matrix, "examine_all", lambda *_: iter([one]))
+    made = prove(lambda _: None, lambda: True, cache=tmp_path)
+    assert made == Proof({"no-key": "seed/1 with seed 1", "never-reassign": None}, whole=False)
     assert not (tmp_path / "proofs").exists()
 
 

@@ -55,6 +55,15 @@ def test_a_name_and_a_version(adapters: Path) -> None:
     assert target.describe()["limits"]["call_timeout_ms"] == 1000
 
 
+def test_a_configuration_behind_a_colon(adapters: Path) -> None:
+    """It is the same target as with --config, which may say the same once more and nothing else."""
+    for text, option in (("mine:fast", None), ("mine:fast", "fast"), ("mine", "fast")):
+        assert parse(text, option, adapters=adapters) == parse("mine", "fast", adapters=adapters)
+    assert parse("mine==2.0:fast", adapters=adapters).title == "mine 2.0 (fast)"
+    assert "configuration-twice" in refuse("mine:fast", adapters, "safe")
+    assert "no configuration 'fsat' (did you mean 'fast'?)" in refuse("mine:fsat", adapters)
+
+
 def test_a_path(adapters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A manifest's path, also under another name, and the folder that holds one lead to the same adapter."""
     own = adapters / "mine"
@@ -94,7 +103,8 @@ def test_a_lock_file_belongs_to_its_version(adapters: Path) -> None:
         ("no/such/folder", "adapter-not-found"),
         ("plain==2.0", "plain has no released versions to choose from"),
         ("py:package.module:Adapter", "cannot be killed"),
-        ("mine:replay", "configurations are chosen with --config"),
+        ("nobody:replay", "nobody is no adapter that comes with simkit"),
+        ("mine:", "no configuration stands behind the colon"),
         ("mine==", "adapter-not-found"),
         ("", "adapter-not-found"),
     ],

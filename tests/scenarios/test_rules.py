@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from scenarios.obligations import OBLIGATIONS
-from scenarios.requirements import CURRENT, REQUIREMENT_SETS
+from scenarios.requirements import CURRENT, DRAFTS, REQUIREMENT_SETS, demanded
 from scenarios.rules import SEVERITY, Tally, decide, grant, grants, judge_all, merge, tally
 from scenarios.verdict import Finding, Outcome, Verdict, Violation
 from tests.scenarios.build import Story, plan
@@ -128,12 +128,23 @@ def test_the_frozen_set_stays_frozen() -> None:
     }
 
 
-def test_this_build_judges_the_current_set() -> None:
-    """Every demand of the current set has a judge, which by itself demands the same."""
-    current = REQUIREMENT_SETS[CURRENT]
-    assert current.ids == tuple(OBLIGATIONS)
-    for one in current.requirements:
+@pytest.mark.parametrize("name", [CURRENT, *DRAFTS])
+def test_this_build_judges_what_a_set_demands(name: str) -> None:
+    """Every demand has a judge, which by itself demands the same; they come in the catalogue's order."""
+    demands = demanded(name)
+    assert demands.ids == tuple(id_ for id_ in OBLIGATIONS if demands.get(id_) is not None)
+    for one in demands.requirements:
         judged = OBLIGATIONS[one.id]
         assert (judged.level, judged.profile, judged.minimum) == (one.level, one.profile, one.minimum)
-    assert current.get("DUR-1") == current.requirements[0]
-    assert current.get("XYZ-1") is None
+    assert demands.get("DUR-1") == demands.requirements[0]
+    assert demands.get("XYZ-1") is None
+
+
+def test_a_draft_demands_every_obligation_and_says_that_it_is_a_draft() -> None:
+    """Nobody can take what was certified by it for more; a set is a draft or published, never both."""
+    draft = demanded("2026.2")
+    assert draft.ids == tuple(OBLIGATIONS)
+    assert (draft.title, demanded().title) == ("2026.2 (draft)", CURRENT)
+    assert not set(DRAFTS) & set(REQUIREMENT_SETS)
+    with pytest.raises(KeyError):
+        demanded("1999.1")
