@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from reference_runtime.audit import Audit
+from reference_runtime.delivery import Delivery
 from reference_runtime.model import Json, Report
 from reference_runtime.rows import Operation
 
@@ -39,7 +40,7 @@ class Account(NamedTuple):
     unknown: int
 
 
-class Budget(Audit):
+class Budget(Audit, Delivery):
     """Accounts, reservations and deadlines."""
 
     def open_account(self, task: str, allowance: Mapping[str, Any], submitted_ns: int, deadline_ns: int | None) -> None:

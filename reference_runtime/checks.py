@@ -144,6 +144,15 @@ class Checks(Artifacts):
 
     # -- the gate
 
+    def unanswered(self, attempt: str) -> str | None:
+        """The reason of a run that is stuck on a check which nobody could come to a verdict on."""
+        row = self._row(
+            "SELECT reason, id FROM operation WHERE attempt = ? AND kind = 'check' AND state = 'unresolved' AND NOT void"
+            " ORDER BY position LIMIT 1",
+            attempt,
+        )
+        return None if row is None else f"{row[0].partition(':')[0]}: {row[1]}"
+
     def gate(self, attempt: str) -> str | None:
         """Why success is not let through: a required check whose last verdict is not `passed` on the current version."""
         for leaf in self._required(attempt):

@@ -36,7 +36,7 @@ class Children(Checks):
         reason = self.set_aside(op, child, spec.get("share") or {}, now_ns, is_given=is_detached)
         if reason is not None:
             self._move(op, "decline", op.generation, op.version, None, reason)
-            self._withdraw(op.attempt)
+            self.fail_run(op.attempt, reason)
             return
         self.db.execute(
             "INSERT INTO child VALUES (?, ?, ?, ?, ?, ?)",
@@ -69,7 +69,7 @@ class Children(Checks):
         op = self._operation(row[1], row[2])
         self.return_share(op.attempt, op.id, row[0], time.time_ns())
         reason = self._value("SELECT reason FROM attempt WHERE id = ?", attempt)
-        self._hand_over(op, self.end_report(outcome), f"child {row[0]} {outcome}" + (f": {reason}" if reason else ""))
+        self._hand_over(op, self.end_report(outcome), f"child-{outcome}: {row[0]}" + (f": {reason}" if reason else ""))
 
     def take_end(self, child: str) -> bool:
         """Whether this is the first time that a child's end is taken; its parent takes it once."""
@@ -85,8 +85,9 @@ class Children(Checks):
             if self._move(op, "accept", op.generation, op.version, None, reason):
                 self._advance(op.attempt, op.id)
         elif report == "failed":
-            if self._move(op, "refuse", op.generation, op.version, None, reason):
-                self._withdraw(op.attempt)
+            is_news = not self.is_stopped(op.attempt)
+            if self._move(op, "refuse", op.generation, op.version, None, reason) and is_news:
+                self._refused(op, reason)
         elif self._move(op, "lose", op.generation, op.version, None, reason):
             self._move(op, "give_up", op.generation, op.version + 1, None, reason)
         self._conclude(op.attempt)
@@ -101,13 +102,8 @@ class Children(Checks):
         return len(living)
 
     def _stop(self, attempt: str, reason: str) -> None:
-        """Let nothing new begin in a child, as a cancel does; a stop that was accepted before stays as it is."""
-        self.db.execute(
-            "UPDATE attempt SET halt = ifnull(halt, 'accepted'), failing = ifnull(failing, ?) WHERE id = ?",
-            (reason, attempt),
-        )
-        self._withdraw(attempt)
-        self.stop_children(attempt, reason)
+        self._log_run(attempt, "stopping", reason)
+        self.halt(attempt)
         self._conclude(attempt)
 
     def living(self, attempt: str) -> list[str]:

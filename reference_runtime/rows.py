@@ -167,5 +167,21 @@ class Parts(Rows, ABC):
         """Let nothing new begin in an attempt that failed or was stopped."""
 
     @abstractmethod
+    def fail_run(self, attempt: str, reason: str) -> None:
+        """Begin to end an attempt that cannot succeed any more; `reason` is a code in kebab-case, `: `, a text."""
+
+    @abstractmethod
+    def _refused(self, op: Operation, reason: str) -> None:
+        """Follow up a definite no, after the operation's own transition."""
+
+    @abstractmethod
+    def is_stopped(self, attempt: str) -> bool:
+        """Whether nothing new may begin in an attempt."""
+
+    @abstractmethod
+    def halt(self, attempt: str) -> None:
+        """Let nothing more be admitted in an attempt, for ever."""
+
+    @abstractmethod
     def _touch(self, attempt: str) -> None:
         """Make a new version of the attempt's task."""
