@@ -10,13 +10,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import attrs
 from cyclopts import App, CycloptsError, Parameter
 
 from conformance import events as e
 from conformance import reporters, tracefile
 from conformance.certificate import Certificate, judgement
 from conformance.cli import engine, explain, listing, streams, usage
+from conformance.cli.options import PLAIN, Common, Config, Jobs, Mutant, ScenarioName, Show, Target
 from conformance.cli.session import Done, Session, conduct
 from conformance.look import Look
 from conformance.reporters import Format, wording
@@ -38,29 +38,6 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 
-Target = Annotated[str | None, Parameter(name=["--target", "-t"], help="What to test: reference, dbos==3.4.0, a path.")]
-Config = Annotated[str | None, Parameter(name="--config", help="Configuration of the adapter, e.g. exit.")]
-Mutant = Annotated[str | None, Parameter(name="--mutant", help="Break the reference runtime in this one way.")]
-Jobs = Annotated[int | None, Parameter(name="--jobs", help="How many runs at a time; as many as fit when not given.")]
-Show = Annotated[bool, Parameter(name="--show", negative=(), help="Print everything that happened, run by run.")]
-ScenarioName = Annotated[str | None, Parameter(name="--scenario", help="A scenario by name, e.g. chain/undisturbed.")]
-
-
-@Parameter(name="*")
-@attrs.frozen
-class Common:
-    """Options of every command."""
-
-    format: Annotated[
-        Format | None, Parameter(help="How to report; pretty on a terminal and plain elsewhere when not given.")
-    ] = None
-    store: Annotated[Path | None, Parameter(help="Where cases and certificates are kept; .simkit when not given.")] = (
-        None
-    )
-
-
-_PLAIN = Common()
-
 
 @app.command
 def certify(
@@ -72,12 +49,10 @@ def certify(
     tier: Annotated[
         Literal["smoke", "core", "full"], Parameter(help="How much to try: 1, 5 or more minutes.")
     ] = "smoke",
-    requirements: Annotated[
-        str | None, Parameter(help="The requirement set to certify by; the current one when not given.")
-    ] = None,
+    requirements: Annotated[str | None, Parameter(help="Requirement set, e.g. 2026.1, the current one.")] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, Parameter(help="Write the certificate here instead of into the store.")] = None,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """Run the scenarios of a tier against a real harness in real processes, judge it and write its certificate."""
 
@@ -128,7 +103,7 @@ def run(
     kernel: Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")] = "fast",
     jobs: Jobs = None,
     show: Show = False,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """Run a target under simulated crashes, one seed after the other, and judge every run. The first failure of each kind is
     made small and explained; the case that is kept and shown is the small one.
@@ -183,7 +158,7 @@ def replay(
             help="Write every event to this file as JSON lines, as it goes; - is standard output.",
         ),
     ] = None,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target. Says reproduced, fixed,
     different or diverged, and at which event; of a scenario without violations that nothing was violated. Events are
@@ -231,13 +206,11 @@ def mutants_(
     config: Config = None,
     only: Annotated[
         tuple[str, ...],
-        Parameter(consume_multiple=True, negative=(), help="Mutants, obligations (RTY-1) or groups (RTY) by name."),
+        Parameter(consume_multiple=True, negative=(), show_default=False, help="Mutants, or all of RTY-1, or of RTY."),
     ] = (),
-    seeds: Annotated[
-        int, Parameter(help="Drawn seeds to try when the scenario that a mutant names has not shown it.")
-    ] = 500,
+    seeds: Annotated[int, Parameter(help="Drawn seeds to try of a mutant after the scenario it names.")] = 500,
     jobs: Jobs = None,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """Prove the judges: run every mutant of the reference runtime, a runtime that breaks one promise, until its own obligation
     blames it. Says of each in which run it was caught, or that it survives, or which other obligations blame it.
@@ -272,7 +245,7 @@ _REPLAY_CODES = {
 
 
 @app.command
-def cases(*, common: Common = _PLAIN) -> int:
+def cases(*, common: Common = PLAIN) -> int:
     """List the saved cases, newest last."""
 
     def body(session: Session) -> Done:
@@ -296,7 +269,7 @@ def list_(
     adapters: Annotated[bool, Parameter(negative=(), help="The harnesses that can be certified.")] = False,
     scenarios: Annotated[bool, Parameter(negative=(), help="The named scenarios.")] = False,
     mutants: Annotated[bool, Parameter(negative=(), help="The broken runtimes that prove the judges.")] = False,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """List what there is: obligations, adapters, scenarios, mutants; without any, how many there are of each."""
     asked = {"obligations": obligations, "adapters": adapters, "scenarios": scenarios, "mutants": mutants}
@@ -319,7 +292,7 @@ def explain_(
     ] = None,
     /,
     *,
-    common: Common = _PLAIN,
+    common: Common = PLAIN,
 ) -> int:
     """Explain an obligation (DUR-3), a profile, a kind of fault that was reported (F17), a mutant, an error or exit code, or a
     saved case: what was found out of it, and its space-time table. Without one, list what can be explained.
@@ -334,7 +307,7 @@ def explain_(
 
 
 @app.command
-def doctor(*, target: Target = None, common: Common = _PLAIN) -> int:
+def doctor(*, target: Target = None, common: Common = PLAIN) -> int:
     """Check this installation: kernel, store, determinism across runs, hash seeds and Pythons; and a target when given."""
 
     def body(session: Session) -> Done:
