@@ -26,6 +26,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 import conformance
 from conformance import manifest
 from scenarios.history import OperationState, OperationStatus, State, Status
+from simkit.services import CONTRACTS, LOOKUP_ENTRIES, SCRIPT_ENTRIES, Request
 
 ROOT = Path(__file__).parent.parent
 HELPER = Path(conformance.__file__).parent / "helper"
@@ -156,6 +157,18 @@ def test_the_contract_page_has_every_field() -> None:
     fields = [f"| `{field.name}` | " for kind in (Status, OperationStatus) for field in attrs.fields(kind)]
     states = [f"`{state}`" for states in (State, OperationState) for state in get_args(states)]
     assert [text for text in (*limits, *fields, *states) if text not in page] == []
+
+
+@pytest.mark.repository
+def test_the_contract_page_has_every_service() -> None:
+    """Each service has a row, and each field of a request, each entry of a script and each answer's status is named."""
+    page = (ROOT / "docs/contract.md").read_text(encoding="utf-8").partition("\n## Services\n")[2]
+    services = [f"| `{name}` | " for name in CONTRACTS]
+    fields = [f"`{field.name}`" for field in attrs.fields(Request) if field.name not in {"service", "key", "lookup"}]
+    entries = {*SCRIPT_ENTRIES, *LOOKUP_ENTRIES, *(entry for one in CONTRACTS.values() for entry in one.entries)}
+    assert [
+        text for text in (*services, *fields, *(f"`{entry}`" for entry in sorted(entries))) if text not in page
+    ] == []
 
 
 @pytest.mark.repository
