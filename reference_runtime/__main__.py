@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,12 +20,14 @@ import apsw
 import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.credentials import SECRETS, Credentials
+from reference_runtime.log import OFF, to_standard_error
 from reference_runtime.model import Refusal
 from reference_runtime.schema import PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import LEASE_NS, NS, Server
 from reference_runtime.store import Store
 from reference_runtime.tools import CALL_NS, connect
-from reference_runtime.worker import SLOTS, Worker
+from reference_runtime.worker import GRACE_NS, SLOTS, Worker
 
 ADDRESS = "127.0.0.1:7411"
 ENDS = ("done", "failed", "cancelled", "blocked")
@@ -71,7 +74,7 @@ async def serve(options: argparse.Namespace) -> None:
     store = Store.open(options.store)
     server = Server(store, lease_ns=options.lease_ns)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_until_stopped, nursery.cancel_scope)
+        nursery.start_soon(_when_told, nursery.cancel_scope.cancel)
         try:
             listeners = await nursery.start(server.serve, host, port)
         except OSError as error:
@@ -81,15 +84,18 @@ async def serve(options: argparse.Namespace) -> None:
 
 
 async def worker(options: argparse.Namespace) -> None:
-    """Do a server's work until told to stop."""
+    """Do a server's work until told to stop; SIMKIT_SECRETS holds the secrets that calls may name."""
     try:
-        tools = connect(options.services, timeout_ns=options.call_timeout_ns)
+        secrets = Credentials.from_json(os.environ.get(SECRETS, "{}"))
+        tools = connect(options.services, timeout_ns=options.call_timeout_ns, secrets=secrets)
     except ValueError as error:
-        raise Refusal("bad-address", str(error)) from error
-    one = Worker(_client(options), tools, name=options.name, slots=options.slots)
+        raise Refusal("bad-setting", str(error)) from None
+    log = to_standard_error() if options.log == "info" else OFF
+    one = Worker(_client(options), tools, name=options.name, slots=options.slots, grace_ns=options.grace_ns, log=log)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_until_stopped, nursery.cancel_scope)
+        nursery.start_soon(_when_told, one.stop)
         await one.run()
+        nursery.cancel_scope.cancel()
 
 
 async def submit(options: argparse.Namespace) -> int:
@@ -139,10 +145,10 @@ async def doctor(options: argparse.Namespace) -> None:
     store.close()
 
 
-async def _until_stopped(scope: trio.CancelScope) -> None:
+async def _when_told(stop: Callable[[], object]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async for _ in signals:
-            scope.cancel()
+            stop()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -184,6 +190,10 @@ def _add_daemons(add: Callable[..., Any]) -> None:
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
     working.add_argument("--slots", type=int, default=SLOTS, help=f"operations at a time ({SLOTS})")
     working.add_argument("--call-timeout-ns", type=int, default=CALL_NS, help=f"how long a call may take ({CALL_NS})")
+    working.add_argument(
+        "--grace-ns", type=int, default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"
+    )
+    working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -10,6 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+#: The environment's variable that holds them, a JSON object of names and values.
+SECRETS = "SIMKIT_SECRETS"
+
 
 class Credentials:
     """Secrets by name; shown without their values."""

@@ -120,10 +120,10 @@ def _duration_ns(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Mapping[str, str] | None = None) -> Tools:
+def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Credentials | None = None) -> Tools:
     """The tools at `http://host:port`, or at `lines://host:port` for JSON lines, with the secrets that requests may name.
 
-    Raises ValueError for another scheme, and for a secret that no header could carry.
+    Raises ValueError for another scheme.
     """
     from urllib.parse import urlsplit
 
@@ -133,4 +133,4 @@ def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Mapping[str, st
     if url.scheme not in ("http", "lines") or url.hostname is None or url.port is None:
         raise ValueError(f"services address {address!r}; expected http://host:port or lines://host:port")
     wire = HttpTools if url.scheme == "http" else LineTools
-    return wire(url.hostname, url.port, timeout_ns, Credentials(secrets))
+    return wire(url.hostname, url.port, timeout_ns, secrets or Credentials())

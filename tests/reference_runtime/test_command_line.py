@@ -28,7 +28,7 @@ def test_help(command, capsys, snapshot, monkeypatch):
     [
         (["doctor", "--store", "nowhere.db"], "store-missing: nowhere.db does not exist"),
         (["serve", "--store", "no/folder/s.db"], "store-missing"),
-        (["worker", "--services", "ftp://x"], "expected http://host:port"),
+        (["worker", "--services", "ftp://x"], "bad-setting: services address 'ftp://x'; expected http://host:port"),
         (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
     ],
 )

@@ -70,7 +70,9 @@ def test_a_receiver_that_echoes_a_secret_spreads_nothing(tmp_path, scheme, echo)
             (listener,) = await nursery.start(
                 functools.partial(trio.serve_tcp, functools.partial(echo, seen), host="127.0.0.1"), 0
             )
-            tools = connect(f"{scheme}://127.0.0.1:{listener.socket.getsockname()[1]}", secrets={"bank": VALUE})
+            tools = connect(
+                f"{scheme}://127.0.0.1:{listener.socket.getsockname()[1]}", secrets=Credentials({"bank": VALUE})
+            )
             async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
                 nursery.start_soon(Worker(Client("127.0.0.1", port), tools, log=Log(logged.append)).run)
                 await client.submit("t", plan(*with_secret))

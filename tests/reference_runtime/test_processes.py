@@ -23,10 +23,10 @@ pytestmark = pytest.mark.slow
 
 
 @contextlib.contextmanager
-def _process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+def _process(*command: str, stderr: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
     env = {**os.environ, "PYTHONWARNINGS": "error"}
     with subprocess.Popen(
-        [sys.executable, "-m", "reference_runtime", *command], env=env, stdout=subprocess.PIPE
+        [sys.executable, "-m", "reference_runtime", *command], env=env, stdout=subprocess.PIPE, stderr=stderr
     ) as process:
         try:
             yield process
@@ -137,3 +137,17 @@ def test_a_server_stops_when_told(tmp_path):
         with _serve(tmp_path / "s.db") as (server, _):
             server.send_signal(signal.SIGTERM)
             assert server.wait() == 0
+
+
+def test_a_worker_stops_when_told(tmp_path):
+    """SIGTERM ends a worker with exit code 0, after it has handed back what it holds; its log tells each event on a line."""
+    with _serve(tmp_path / "s.db") as (_, port):
+        command = ("worker", "--server", f"127.0.0.1:{port}", "--services", "lines://127.0.0.1:1", "--log", "info")
+        with _process(*command, stderr=subprocess.PIPE) as worker:
+            assert worker.stderr is not None
+            said = [json.loads(worker.stderr.readline())]
+            worker.send_signal(signal.SIGTERM)
+            said += [json.loads(line) for line in worker.stderr]
+            assert worker.wait() == 0
+    assert [one["event"] for one in said] == ["ready", "stopping", "released"]
+    assert {one["execution"] for one in said} == {"worker#1"}

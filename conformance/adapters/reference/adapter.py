@@ -7,12 +7,12 @@ processes, and the same calls are simulated. Settings come from the environment,
 - SIMKIT_STATE: the folder of the store; SIMKIT_ENGINE_HOST, SIMKIT_ENGINE_PORT: where the server listens;
 - SIMKIT_SERVICES: `http://host:port`, or `lines://host:port`; SIMKIT_CALL_TIMEOUT_MS: how long a call may take;
 - SIMKIT_SECRETS: the secrets that requests may name, as a JSON object; they go no further than the requests;
-- REFERENCE_LEASE_MS: how long a silent worker keeps its work.
+- REFERENCE_LEASE_MS: how long a silent worker keeps its work;
+- REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ import trio
 from simkit_adapter import Indefinite, Refused, serve_streams
 
 from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, connect
+from reference_runtime.documents import replayed
+from reference_runtime.interpreter import INTERPRETER
+from reference_runtime.credentials import SECRETS, Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -45,22 +48,25 @@ async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
     tools = connect(
         env["SIMKIT_SERVICES"],
         timeout_ns=int(env.get("SIMKIT_CALL_TIMEOUT_MS", "2000")) * MS,
-        secrets=json.loads(env.get("SIMKIT_SECRETS", "{}")),
+        secrets=Credentials.from_json(env.get(SECRETS, "{}")),
     )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Worker(Client(*address), tools).run)
-        await serve_streams(Verbs(Client(*address, patience=PATIENCE)), _receiver(control), control.send_all)
+        is_replay = env.get("REFERENCE_STYLE") == "replay"
+        nursery.start_soon(Worker(Client(*address), tools, workflows=[INTERPRETER] if is_replay else []).run)
+        verbs = Verbs(Client(*address, patience=PATIENCE), is_replay=is_replay)
+        await serve_streams(verbs, _receiver(control), control.send_all)
         nursery.cancel_scope.cancel()
 
 
 class Verbs:
     """The protocol's verbs as calls of the runtime's client."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, is_replay: bool = False) -> None:
         self.client = client
+        self.is_replay = is_replay
 
     async def start(self, run: str, plan: Json, key: str) -> None:
-        await _asked(self.client.submit(run, plan))
+        await _asked(self.client.submit(run, replayed(plan) if self.is_replay else plan))
 
     async def status(self, run: str) -> Json:
         status: Json = await _asked(self.client.status(run))
