@@ -33,7 +33,10 @@ class Children(Checks):
         """Admit the child of a leaf whose dependencies are met; its leaf fails where the child's share does not fit."""
         spec, now_ns = json.loads(op.spec), time.time_ns()
         child, is_detached = self.child_id(op), bool(spec["detached"])
-        reason = self.set_aside(op, child, spec.get("share") or {}, now_ns, is_given=is_detached)
+        if self._row("SELECT 1 FROM task WHERE id = ?", child) is not None:
+            reason: str | None = f"child-id-taken: there is a task {child!r} already"
+        else:
+            reason = self.set_aside(op, child, spec.get("share") or {}, now_ns, is_given=is_detached)
         if reason is not None:
             self._move(op, "decline", op.generation, op.version, None, reason)
             self.fail_run(op.attempt, reason)

@@ -23,6 +23,7 @@ __all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse"
 OPERATIONS_MAX = 10_000
 EDGES_MAX = 100_000
 DEPTH_MAX = 100
+CHILDREN_DEEP_MAX = 10
 GROUPS = ("seq", "par", "race", "branch", "loop")
 TOP_LEVEL = ("version", "root", "allowance", "deadline_ns", "code")
 ALLOWANCES = ("calls", "tokens", "elapsed_ns", "concurrency")
@@ -40,8 +41,13 @@ class Terms:
     code: str | None = None
 
 
-def parse(data: object, semantics: Tools = SEMANTICS) -> tuple[Step, ...]:
-    """The steps of a plan, in written order. Raises `PlanError`."""
+def parse(data: object, semantics: Tools = SEMANTICS, *, depth: int = 0) -> tuple[Step, ...]:
+    """The steps of a plan, in written order; the plans of its children are read too. Raises `PlanError`.
+
+    `depth` says how many parents the plan has.
+    """
+    if depth > CHILDREN_DEEP_MAX:
+        raise PlanError(f"children have children {depth} deep; at most {CHILDREN_DEEP_MAX}")
     plan = _checked(data)
     terms(plan)
     reader = _Reader(semantics)
@@ -49,6 +55,9 @@ def parse(data: object, semantics: Tools = SEMANTICS) -> tuple[Step, ...]:
     _bind_approvals(reader.steps)
     for step in reader.steps.values():
         _check_references(reader.steps, step)
+        if step.kind == "child":
+            parse(step.more["plan"], semantics, depth=depth + 1)
+            _check_amounts(step.more.get("share") or {}, ALLOWANCES, f"share of {step.id!r}")
     return tuple(reader.steps.values())
 
 
@@ -166,6 +175,8 @@ class _Reader:
     def _admit(self, id_: object, depth: int) -> None:
         if not isinstance(id_, str) or not id_ or id_ in self.ids:
             raise PlanError(f"operation id {id_!r} is no string, empty or used twice; each needs an id of its own")
+        if "~" in id_:
+            raise PlanError(f"operation id {id_!r} has a ~ in it; that is kept for operations the runtime makes itself")
         if depth > DEPTH_MAX or len(self.ids) >= OPERATIONS_MAX:
             raise PlanError(f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long")
         self.ids.add(id_)

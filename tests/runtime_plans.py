@@ -58,7 +58,7 @@ def settle(store: Store, ticket: Ticket, report: Report = "succeeded", **more: o
 
 def work_off(store: Store, bound: int = 100) -> list[str]:
     """Carry out whatever can be, successfully; the operations, `task:operation`, in order."""
-    done = []
+    done: list[str] = []
     for _ in range(bound):
         tickets = claim(store)
         if not tickets:

@@ -1,0 +1,142 @@
+"""Children: admitted with their leaf, accepted once, stopped with their owner, on their own when detached."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_runtime import Policy, Refusal, Store, views
+from reference_runtime.model import Json
+from tests.runtime_plans import child, claim, settle, wanting, work_off
+from tests.runtime_rig import call, par, plan, states, wait
+
+POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(str(tmp_path / "s.db"), policy=POLICY)
+
+
+def again(store: Store) -> Store:
+    """The same file after the process is gone."""
+    path = store.db.filename
+    store.close()
+    return Store.open(path, policy=POLICY)
+
+
+def shown(store: Store, task: str = "t") -> Json:
+    return views.status(store, task)
+
+
+def test_a_childs_end_is_its_leafs_end(store):
+    """The child is there when its leaf opens, what follows waits for it, and its end is accepted in the same moment."""
+    store.submit("t", plan(call("a"), child("k", call("x"), call("y")), call("b")))
+    assert shown(store, "t/k") == {"state": "unknown"}
+    settle(store, claim(store)[0])
+    assert shown(store)["children"] == [{"run": "t/k", "state": "runnable", "detached": False}]
+    store = again(store)
+    assert work_off(store) == ["t/k:x", "t/k:y", "t:b"]
+    assert (shown(store)["state"], shown(store, "t/k")["state"]) == ("done", "done")
+    assert shown(store)["result"] == {"a": "n-a", "b": "n-b"}
+
+
+def test_an_empty_child_is_over_at_once(store):
+    """A child without operations ends in the transaction that admits it."""
+    store.submit("t", plan(child("k"), call("b")))
+    assert work_off(store) == ["t:b"]
+    assert shown(store)["state"] == "done"
+
+
+def test_children_have_children(store):
+    """Ends are handed up from the innermost one."""
+    store.submit("t", plan(child("k", child("l", call("x")))))
+    assert work_off(store) == ["t/k/l:x"]
+    assert [shown(store, task)["state"] for task in ("t/k/l", "t/k", "t")] == ["done"] * 3
+
+
+def test_a_childs_result_is_accepted_once(store):
+    """Hearing of its end again changes nothing."""
+    store.submit("t", plan(child("k", call("x"))))
+    work_off(store)
+    before = shown(store)
+    with store._transaction():
+        store.child_ended("t/k.1", "failed")
+    assert shown(store) == before
+
+
+def test_a_failed_child_fails_its_leaf_and_says_why(store):
+    """The reason goes up with the failure."""
+    store.submit("t", plan(child("k", call("x")), call("b")))
+    settle(store, claim(store)[0], "failed")
+    assert (shown(store)["state"], states(shown(store))["k"]) == ("failed", "failed")
+    assert shown(store)["reason"].startswith("child-failed: k failed: t/k: rejected: x failed")
+
+
+def test_an_unresolved_child_is_not_a_failed_one(store):
+    """An effect that nobody could establish below is one above."""
+    store.submit("t", plan(child("k", call("x", "mailer"))))
+    settle(store, claim(store)[0], "unknown")
+    assert (shown(store)["state"], states(shown(store))["k"]) == ("blocked", "unresolved")
+
+
+def test_a_failing_parent_stops_its_children_and_waits_for_them(store):
+    """Nothing more of a child is admitted, and the parent is over only after what the child has under way."""
+    store.submit("t", plan(par(call("a"), child("k", call("x"), call("y")))))
+    a, x = sorted(claim(store, 2), key=lambda ticket: ticket.operation)
+    settle(store, a, "failed")
+    assert (shown(store)["state"], shown(store, "t/k")["cancel"]) == ("running", "accepted")
+    store = again(store)
+    settle(store, x)
+    assert claim(store) == []
+    assert (shown(store)["state"], shown(store, "t/k")["state"]) == ("failed", "cancelled")
+    assert states(shown(store, "t/k")) == {"x": "succeeded", "y": "planned"}
+
+
+def test_a_cancelled_parent_stops_its_children(store):
+    """A stop goes down the tree, and it is cancelled that everybody ends."""
+    store.submit("t", plan(child("k", child("l", wait("w", "go")))))
+    store.cancel("t", "stop")
+    assert [shown(store, task)["state"] for task in ("t/k/l", "t/k", "t")] == ["cancelled"] * 3
+
+
+def test_a_detached_child_goes_on_by_itself(store):
+    """Its leaf is accepted when it is admitted, and nothing that happens to its parent reaches it."""
+    store.submit("t", plan(child("k", wait("w", "go"), call("x"), detached=True), call("b")))
+    assert states(shown(store))["k"] == "succeeded"
+    settle(store, claim(store)[0], "failed")
+    assert shown(store)["state"] == "failed"
+    assert shown(store)["children"] == [{"run": "t/k", "state": "waiting", "detached": True}]
+    store.signal("t/k", "1", "go", {"nonce": "n"})
+    assert work_off(store) == ["t/k:x"]
+    assert shown(store, "t/k")["state"] == "done"
+    assert store._rows("SELECT owner FROM child") == [("detached",)]
+
+
+def test_what_a_detached_child_gets_it_gets_for_good(store):
+    """Its share counts as consumed by its parent, whatever it does with it."""
+    store.submit("t", wanting(plan(child("k", call("x"), detached=True, share={"calls": 2})), allowance={"calls": 3}))
+    work_off(store)
+    assert shown(store)["usage"]["calls"] == {"allowance": 3, "consumed": 2, "reserved": 0, "unknown": 0}
+
+
+def test_a_malformed_child_is_refused_with_its_parent(store):
+    """What could not be admitted later is not admitted now, however deep it lies."""
+    endless = child("k", call("x"))
+    for _ in range(12):
+        endless = child("k", endless)
+    for wrong in (
+        {"op": "child", "id": "k", "plan": {"version": 1}},
+        endless,
+        child("k", share={"money": 1}),
+        call("a~2"),
+    ):
+        with pytest.raises(Refusal, match="bad-plan"):
+            store.submit("t", plan(call("a"), wrong))
+
+
+def test_a_childs_id_may_be_taken(store):
+    """A task that has the child's id already stays what it is, and the leaf fails with the reason."""
+    store.submit("t/k", plan(call("mine")))
+    store.submit("t", plan(child("k", call("x"))))
+    assert shown(store)["reason"] == "child-id-taken: there is a task 't/k' already"
+    assert states(shown(store, "t/k")) == {"mine": "planned"}
