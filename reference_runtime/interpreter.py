@@ -12,11 +12,11 @@ from typing import Any
 
 import attrs
 
+from reference_runtime import documents
 from reference_runtime.model import Json, arm
 from reference_runtime.replay import Outcome
 from reference_runtime.workflow import Context, OperationFailed, Workflow
 
-NAME = "interpret"
 GROUPS = frozenset({"seq", "par", "race", "branch", "loop"})
 #: Fields of a leaf or group that name other operations of the same plan.
 _NAMES = ("id", "on", "of")
@@ -29,7 +29,7 @@ async def interpret(ctx: Context, plan: Json) -> None:
     await walk.run(plan["root"])
 
 
-INTERPRETER = Workflow(NAME, "1", interpret)
+INTERPRETER = Workflow(documents.INTERPRETER, "1", interpret)
 
 
 @attrs.define(eq=False)
@@ -68,12 +68,17 @@ class _Walk:
                 await self._leaf(node)
 
     async def _leaf(self, leaf: Json) -> None:
-        said = {**leaf, "action": self.leaves[leaf["of"]]} if leaf["op"] == "approve" else leaf
         self.told.add(leaf["id"])
-        outcome: Outcome = await self.ctx.operation(said)
+        outcome: Outcome = await self.ctx.operation({**leaf, **self._more(leaf)})
         if outcome.state == "failed" and not leaf.get("tolerate"):
             raise OperationFailed(leaf["id"], outcome.reason)
         self.nonces[leaf["id"]] = (outcome.answer or {}).get("nonce") if outcome.state == "succeeded" else None
+
+    def _more(self, leaf: Json) -> Json:
+        """What the context wants to know beside what the plan says: the call that is decided on, a child in this style."""
+        if leaf["op"] == "approve":
+            return {"action": self.leaves[leaf["of"]]}
+        return {"plan": documents.replayed(leaf["plan"])} if leaf["op"] == "child" else {}
 
     async def _race(self, node: Json) -> None:
         if not node["children"]:

@@ -40,6 +40,16 @@ VERBS: Mapping[str, Mapping[str, type]] = {
         "limit": int,
     },
     "release": {"execution": str},
+    "claim_turns": {"execution": str, "codes": dict, "warm": dict, "holding": list, "limit": int},
+    "take_turn": {
+        "turn": dict,
+        "execution": str,
+        "code": str,
+        "known": list,
+        "commands": list,
+        "end": dict,
+        "trouble": str,
+    },
 }
 
 

@@ -12,7 +12,6 @@ as if they were durable, and commit on top: so whoever opens a used store makes 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ import apsw
 
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
+from reference_runtime.turn_records import WORKFLOW_TABLES
 
 #: In this order: WAL is only possible without shared memory once the lock is exclusive.
 PRAGMAS: Mapping[str, tuple[str, object]] = {
@@ -169,22 +169,21 @@ CREATE INDEX reconcile_of ON reconcile (attempt, operation);
 """
 
 #: One step from each version to the next, each applied in a transaction of its own; a new file takes them all.
-MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES)
+MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES + WORKFLOW_TABLES)
 SCHEMA_VERSION = len(MIGRATIONS)
 #: Every table, index and trigger of a store of this version.
 PARTS: Sequence[str] = re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS))
 
 
-def _spelt_out(migrations: Sequence[str]) -> str:
-    """What all steps come to, as one: a new file is made five times as fast with it."""
-    with contextlib.closing(apsw.Connection(":memory:")) as db:
-        for step in migrations:
-            db.execute(step)
-        rows = db.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
-    return ";\n".join(str(sql) for (sql,) in rows)
+def _empty() -> apsw.Connection:
+    """A store of this version without a task, in memory: a new file is a copy of it, page by page, in one transaction."""
+    db = apsw.Connection(":memory:")
+    db.execute("".join(MIGRATIONS))
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return db
 
 
-NEW = _spelt_out(MIGRATIONS)
+EMPTY = _empty()
 
 
 class StoreError(Refusal):
@@ -243,8 +242,11 @@ def _migrate(db: apsw.Connection, path: str) -> None:
             "store-newer",
             f"{path} has schema {version}, this program knows up to {SCHEMA_VERSION}; use the newer program",
         )
-    steps = [(SCHEMA_VERSION, NEW)] if version == 0 else list(enumerate(MIGRATIONS, 1))[version:]
-    for reached, step in steps:
+    if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        with db.backup("main", EMPTY, "main") as copy:
+            copy.step()
+        return
+    for reached, step in enumerate(MIGRATIONS[version:], version + 1):
         try:
             with db:
                 db.execute(f"{step}; PRAGMA user_version = {reached}")

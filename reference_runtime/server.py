@@ -22,6 +22,7 @@ from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected
 from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request
 from reference_runtime.store import Store
+from reference_runtime.turn_verbs import TurnVerbs
 
 NS = 1_000_000_000
 LEASE_NS = 10 * NS
@@ -29,10 +30,11 @@ LEASE_NS = 10 * NS
 POLL_NS = 1 * NS
 
 
-class Server:
+class Server(TurnVerbs):
     """One store and everybody who talks to it."""
 
     def __init__(self, store: Store, *, lease_ns: int = LEASE_NS, poll_ns: int = POLL_NS) -> None:
+        super().__init__()
         self.store = store
         self.lease_ns = lease_ns
         self.poll_ns = poll_ns
@@ -159,6 +161,7 @@ class Server:
         if self.store.next_work_ns() is not None:
             waiting, self._work = self._work, trio.Event()
             waiting.set()
+        self.tell_runners()
         self._mind_time(self.store.next_timer_ns())
 
     def _mind_time(self, at_ns: int | None = None) -> None:
@@ -166,6 +169,9 @@ class Server:
         lease = trio.current_time() + self.lease_ns / NS if self._holders else float("inf")
         if min(lease, _monotonic(at_ns)) < self._wake:
             self._early.set()
+
+    def _let_go(self, generation: int) -> None:
+        self._holders.pop(generation, None)
 
     def _hold(self, generation: int, execution: str) -> None:
         self._holders[generation] = (execution, trio.current_time() + self.lease_ns / NS)

@@ -14,13 +14,14 @@ import random
 import time
 from typing import Literal
 
-from reference_runtime.control import Control
+from reference_runtime.documents import parse, terms
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
-from reference_runtime.plan import Step, parse, terms
+from reference_runtime.plan import Step
 from reference_runtime.schema import open_database
+from reference_runtime.turns import Turns
 
 
-class Store(Control):
+class Store(Turns):
     """The durable state of one runtime; one owner, no threads, no awaits."""
 
     @classmethod
@@ -65,9 +66,11 @@ class Store(Control):
         self.db.execute(
             "INSERT INTO attempt (id, task, number, condition) VALUES (?, ?, ?, 'runnable')", (attempt, task, number)
         )
-        allowed = terms(json.loads(plan))
+        document = json.loads(plan)
+        allowed = terms(document)
         self.open_account(task, allowed.allowance, now_ns, allowed.deadline_ns)
         self._log_run(attempt, "admitted")
+        self.begin_workflow(attempt, document)
         for position, step in enumerate(steps):
             self._plan_operation(attempt, position, step)
         self._plan_gates(attempt, steps)

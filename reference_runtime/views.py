@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from reference_runtime.children import Children
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rows import Rows
+from reference_runtime.turns import Turns
 
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
@@ -73,7 +73,7 @@ class _Task(NamedTuple):
     delivery: str | None
 
 
-def status(store: Children, task: str) -> Json:
+def status(store: Turns, task: str) -> Json:
     """How a task stands; `{"state": "unknown"}` for one that was never admitted."""
     row = store.db.execute(_TASK, (task,)).fetchone()
     if row is None:
@@ -103,6 +103,7 @@ def status(store: Children, task: str) -> Json:
         "approvals": _dicts(store, _APPROVALS, one.attempt),
         "signals": dict(cast("list[tuple[str, str]]", store.db.execute(_SIGNALS, (task,)).fetchall())),
         "operations": [_shown(shown) for shown in operations],
+        **store.workflow_shown(one.attempt),
     }
 
 

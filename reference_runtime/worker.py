@@ -8,7 +8,7 @@ never mistaken for dead; a worker that is told to stop finishes what it has begu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import trio
@@ -17,7 +17,9 @@ from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket
 from reference_runtime.performing import Performer
+from reference_runtime.runner import Runner
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
+from reference_runtime.workflow import Workflow
 
 NS = 1_000_000_000
 SLOTS = 16
@@ -57,8 +59,10 @@ class Worker:
         slots: int = SLOTS,
         grace_ns: int = GRACE_NS,
         log: Log = OFF,
+        workflows: Sequence[Workflow] = (),
     ) -> None:
         self.client = client
+        self.workflows = workflows
         self.tools = tools
         self.name = name
         self.slots = slots
@@ -86,6 +90,8 @@ class Worker:
                 self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
                 self.log("ready", execution=self.execution, seconds=round(trio.current_time() - asked, 6))
                 nursery.start_soon(self._keep_leases)
+                if self.workflows:
+                    nursery.start_soon(Runner(self.client, self.workflows, self.execution).run)
                 await self._begin(nursery)
             await self._leave()
             nursery.cancel_scope.cancel()

@@ -79,7 +79,7 @@ class Context:
     def approve(self, call: Ask[Any], *, validity_ns: int | None = None, id: str | None = None) -> Ask[str]:
         """Have a human decide on `call`, which is awaited afterwards and needs an explicit id; the decision's nonce.
 
-        The decision is bound to what the call says. Raises `OperationFailed`: `denied` or `expired`.
+        The decision is bound to what the call says, and looked at again when that is sent. Denied or expired, the task fails.
         """
         if call.id is None:
             raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")
@@ -174,7 +174,8 @@ def load(module: str) -> tuple[Workflow, ...]:
 def _ask(
     op: str, name: str, said: Json, read: Callable[[Outcome], Any], id_: str | None, *, waits: bool = True
 ) -> Ask[Any]:
-    return Ask(name, {"op": op, **said}, read, id_, waits)
+    # what was refused for good is for the function to decide about, so it does not by itself fail the task
+    return Ask(name, {"op": op, **said, "tolerate": True} if waits else {"op": op, **said}, read, id_, waits)
 
 
 def _given(**values: Any) -> Json:

@@ -1,0 +1,55 @@
+"""What may be submitted: a plan, or a workflow by its name.
+
+`{"version": 1, "workflow": "greet", "input": {"name": "Ada"}}`, with `allowance`, `deadline_ns` and `code` as in a plan. A
+plan may also be given to the interpreter: then its operations are those the plan has, asked for by a workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reference_runtime import plan
+from reference_runtime.leaves import PlanError, Step
+from reference_runtime.model import Json
+from reference_runtime.plan import Terms
+
+INTERPRETER = "interpret"
+FIELDS = ("version", "workflow", "input", "allowance", "deadline_ns", "code")
+_SHARED = ("allowance", "deadline_ns", "code")
+
+
+def replayed(document: Mapping[str, Any]) -> Json:
+    """A plan as work for the interpreter, under the same terms."""
+    shared = {name: document[name] for name in _SHARED if name in document}
+    return {"version": 1, "workflow": INTERPRETER, "input": dict(document), **shared}
+
+
+def workflow_of(document: object) -> tuple[str, Any] | None:
+    """The name and the input of a workflow; None for a plan. Raises `PlanError`."""
+    if not isinstance(document, dict) or "workflow" not in document:
+        return None
+    name = document["workflow"]
+    if unknown := [field for field in document if field not in FIELDS]:
+        raise PlanError(f"a workflow has no {', '.join(unknown)}; it has {', '.join(FIELDS)}")
+    if document.get("version") != 1 or not isinstance(name, str) or not name:
+        raise PlanError(f"a workflow has version 1 and a name; got {document.get('version')!r} and {name!r:.80}")
+    return name, document.get("input")
+
+
+def parse(document: object) -> tuple[Step, ...]:
+    """The steps that are known at once: those of a plan, none of a workflow. Raises `PlanError`."""
+    found = workflow_of(document)
+    if found is None:
+        return plan.parse(document)
+    terms(document)
+    if found[0] == INTERPRETER:
+        plan.parse(found[1])
+    return ()
+
+
+def terms(document: object) -> Terms:
+    """What a document says about its task as a whole. Raises `PlanError`."""
+    if workflow_of(document) is None or not isinstance(document, dict):
+        return plan.terms(document)
+    return plan.terms({"version": 1, "root": None, **{name: document[name] for name in _SHARED if name in document}})

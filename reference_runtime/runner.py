@@ -1,0 +1,149 @@
+"""The runner: takes turns for a worker's workflows, reruns their functions, and reports what they ask for.
+
+`advance` is the whole of a turn, and pure: a function that is still warm, or is begun anew, is told the outcomes it has not
+heard of, and what it asks for comes back. Warm functions are only a saving: they are told the same outcomes in the same
+order, and one whose report was not taken is let go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from reference_runtime.client import Client, Patience
+from reference_runtime.model import Json, Refusal
+from reference_runtime.replay import Command, Continued, End, Outcome, Raised, Replay, Returned
+from reference_runtime.workflow import Context, Workflow
+
+#: Turns at a time, and functions kept warm in between.
+TURNS = 8
+WARM_MAX = 256
+FOR_EVER = Patience(total_ns=None)
+
+
+@attrs.define(eq=False)
+class Warm:
+    """A function as a turn left it: its history's segment and length, and how many outcomes it was told."""
+
+    replay: Replay
+    segment: int
+    length: int
+    seen: int
+
+    @property
+    def known(self) -> list[int]:
+        return [self.segment, self.length, self.seen]
+
+
+def begin(workflow: Workflow, turn: Json) -> Warm:
+    """A function at its very beginning, with the commands its history says it will ask for."""
+    segment = turn["segment"]
+    start = partial(workflow.function, Context(turn["task"], segment), turn["input"])
+    recorded = [Command(**command) for command in turn["commands"]]
+    return Warm(Replay(start, recorded, f"{segment}~" if segment > 1 else ""), segment, len(recorded), 0)
+
+
+def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
+    """Tell a function what it has not heard of; its new commands, how it ended if it did, and what is wrong if anything is."""
+    for outcome in outcomes:
+        warm.replay.deliver(Outcome(**outcome))
+    warm.seen += len(outcomes)
+    trouble = warm.replay.check()
+    commands = [attrs.asdict(command) for command in warm.replay.fresh]
+    if trouble is not None:
+        return {"commands": [], "end": {}, "trouble": str(trouble)}
+    warm.length += len(commands)
+    warm.replay.recorded()
+    return {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
+
+
+def _end(end: End | None) -> Json:
+    match end:
+        case Returned(value):
+            return {"returned": value}
+        case Raised(reason):
+            return {"raised": reason}
+        case Continued(state):
+            return {"continued": state}
+    return {}
+
+
+class Runner:
+    """Turns for one execution of a worker; `run` until cancelled."""
+
+    def __init__(self, client: Client, workflows: Sequence[Workflow], execution: str) -> None:
+        self.client = client
+        self.workflows: Mapping[str, Workflow] = {one.name: one for one in workflows}
+        self.execution = execution
+        self._warm: OrderedDict[str, Warm] = OrderedDict()
+        self._holding: set[int] = set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                turns = await self._claim()
+                async with trio.open_nursery() as nursery:
+                    for turn in turns:
+                        nursery.start_soon(self._perform, turn)
+        finally:
+            while self._warm:
+                self._warm.popitem()[1].replay.close()
+
+    async def _claim(self) -> list[Json]:
+        ask = {
+            "execution": self.execution,
+            "codes": {name: one.code for name, one in self.workflows.items()},
+            "warm": {attempt: warm.known for attempt, warm in self._warm.items()},
+            "holding": sorted(self._holding),
+            "limit": TURNS,
+        }
+        answer = await self.client.call("claim_turns", ask, FOR_EVER)
+        turns: list[Json] = answer["turns"]
+        return turns
+
+    async def _perform(self, turn: Json) -> None:
+        """Run a turn, and those that follow at once from its report."""
+        while turn:
+            self._holding.add(turn["generation"])
+            try:
+                turn = await self._report(turn, *self._advance(turn))
+            finally:
+                self._holding.discard(turn.get("generation", 0))
+
+    def _advance(self, turn: Json) -> tuple[Json, Warm | None]:
+        workflow = self.workflows[turn["workflow"]]
+        warm = self._warm.pop(turn["attempt"], None)
+        try:
+            if warm is None or warm.known[:2] != [turn["segment"], turn["length"]] or not turn["is_warm"]:
+                warm = begin(workflow, turn)
+            return advance(warm, turn["told"]), warm
+        except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun
+            return {"commands": [], "end": {}, "trouble": f"refused: {type(error).__name__}: {error}"}, None
+
+    async def _report(self, turn: Json, said: Json, warm: Warm | None) -> Json:
+        """Have a turn taken; the one that follows from it, if any. A function whose report is not taken is let go."""
+        code = self.workflows[turn["workflow"]].code
+        known = [] if warm is None else warm.known
+        held = {name: turn[name] for name in ("attempt", "generation", "segment", "length", "outcomes")}
+        ask = {"turn": held, "execution": self.execution, "code": code, "known": known, **said}
+        try:
+            answer = await self.client.call("take_turn", ask, FOR_EVER)
+        except Refusal:
+            answer = {"turn": {}, "is_taken": False}
+        following: Json = answer["turn"]
+        is_over = bool(said["end"] or said["trouble"]) or not answer["is_taken"]
+        if warm is not None:
+            self._keep(turn["attempt"], warm, is_over=is_over)
+        return following
+
+    def _keep(self, attempt: str, warm: Warm, *, is_over: bool) -> None:
+        if is_over:
+            warm.replay.close()
+            return
+        self._warm[attempt] = warm
+        if len(self._warm) > WARM_MAX:
+            self._warm.popitem(last=False)[1].replay.close()

@@ -1,0 +1,90 @@
+"""The server's verbs for turns: leasing them to the executions that have the code, and taking what comes of them."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import trio
+
+from reference_runtime.leaves import PlanError
+from reference_runtime.model import Json, Refusal
+from reference_runtime.turns import Turn
+
+if TYPE_CHECKING:
+    from reference_runtime.store import Store
+
+NS = 1_000_000_000
+
+
+class TurnVerbs(ABC):
+    """What a server adds for workers that have workflows."""
+
+    store: Store
+    poll_ns: int
+
+    def __init__(self) -> None:
+        self._turns = trio.Event()  # set when there may be a turn to lease
+
+    @abstractmethod
+    def notify(self) -> None:
+        """Wake those for whom what was just committed matters."""
+
+    @abstractmethod
+    def _hold(self, generation: int, execution: str) -> None:
+        """Begin a lease's term anew."""
+
+    @abstractmethod
+    def _let_go(self, generation: int) -> None:
+        """Forget a lease that was given back."""
+
+    def tell_runners(self) -> None:
+        """Wake those who wait for a turn, when there is one."""
+        if self.store.turn_is_due():
+            waiting, self._turns = self._turns, trio.Event()
+            waiting.set()
+
+    async def claim_turns(self, execution: str, codes: Json, warm: Json, holding: list[int], limit: int) -> Json:
+        """Lease turns to a worker, waiting a while for some to become due. `warm`: what it still has, by attempt."""
+        with trio.move_on_after(self.poll_ns / NS):
+            while not (turns := self.store.claim_turns(execution, codes, holding, limit)):
+                await self._turns.wait()
+        return {"turns": [self._said(turn, execution, warm.get(turn.attempt, [])) for turn in turns]}
+
+    async def take_turn(
+        self, turn: Json, execution: str, code: str, known: list[int], commands: list[Json], end: Json, trouble: str
+    ) -> Json:
+        """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any."""
+        held = Turn(**{"task": "", "workflow": "", "input": "", **turn})
+        following, is_taken = None, not trouble
+        try:
+            if is_taken:
+                rejected, following = self.store.take_turn(held, code, commands, end, execution)
+            else:
+                rejected = self.store.park_turn(held, code, trouble)
+        except PlanError as error:
+            rejected, is_taken = self.store.park_turn(held, code, f"refused: {error.message}"), False
+        if rejected is not None:
+            raise Refusal("stale", rejected.reason)
+        self._let_go(held.generation)
+        self.notify()
+        return {"turn": {} if following is None else self._said(following, execution, known), "is_taken": is_taken}
+
+    def _said(self, turn: Turn, execution: str, known: list[int]) -> Json:
+        """A turn as its holder gets it, with as much of its history as it does not have."""
+        self._hold(turn.generation, execution)
+        commands, outcomes, is_warm = self.store.history(turn, known)
+        return {
+            "task": turn.task,
+            "attempt": turn.attempt,
+            "workflow": turn.workflow,
+            "input": json.loads(turn.input),
+            "segment": turn.segment,
+            "length": turn.length,
+            "outcomes": turn.outcomes,
+            "generation": turn.generation,
+            "is_warm": is_warm,
+            "commands": commands,
+            "told": outcomes,
+        }

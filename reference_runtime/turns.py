@@ -1,0 +1,365 @@
+"""Turns: how a workflow moves in the store.
+
+A *turn* is leased to one execution when anything its workflow waits for was accepted. The execution reruns the function
+against the history and reports what it asks for next; the store appends these commands and opens their operations in one
+transaction, fenced by the turn's generation and the length of the history it was made from. From there on operations are
+those of plans: claimed, settled, timed and paid for by the same rows.
+
+Nothing but outcomes enters a history. Stopping, pausing and failing a task take turns away instead, so that no later run
+of the function is ever told of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from reference_runtime import plan
+from reference_runtime.control import Control
+from reference_runtime.documents import INTERPRETER, workflow_of
+from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
+from reference_runtime.model import Json, Rejected, Tally, canonical
+from reference_runtime.replay import ABANDON
+
+#: Commands that only note how the workflow went on: they are over when they are recorded.
+DECISIONS = ("race", "branch")
+UNHEARD = "unheard: the branch that waited was stopped"
+
+_TURN = """SELECT a.task, w.attempt, w.name, w.input, w.segment, w.length, w.outcomes, w.generation
+    FROM workflow w JOIN attempt a ON a.id = w.attempt"""
+_FREE = """w.is_due AND w.generation IS NULL AND w.ended IS NULL AND NOT a.paused AND a.failing IS NULL AND a.halt IS NULL"""
+
+
+@attrs.frozen
+class Turn:
+    """A leased turn: which workflow, how far its history goes, and under which generation it may be continued."""
+
+    task: str
+    attempt: str
+    workflow: str
+    input: str  # JSON
+    segment: int
+    length: int
+    outcomes: int
+    generation: int
+
+
+class Turns(Control):
+    """Leasing turns, appending commands, ending and cutting histories."""
+
+    # -- beginning
+
+    def begin_workflow(self, attempt: str, document: object) -> None:
+        """Make an attempt, in the transaction that admits it, a workflow whose first turn is due; nothing for a plan.
+
+        What the interpreter will ask for is known: its operations are there from the beginning, to be shown and steered.
+        """
+        found = workflow_of(document)
+        if found is None:
+            return
+        self.db.execute(
+            "INSERT INTO workflow (attempt, name, input, segment, length, outcomes, is_due, refused)"
+            " VALUES (?, ?, ?, 1, 0, 0, 1, '[]')",
+            (attempt, found[0], canonical(found[1])),
+        )
+        for position, step in enumerate(plan.parse(found[1]) if found[0] == INTERPRETER else ()):
+            self._plan_operation(attempt, position, attrs.evolve(step, needs=()))
+
+    @abstractmethod
+    def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
+        """Write a step down as an operation of an attempt."""
+
+    def tally(self, attempt: str) -> Tally:
+        """How the attempt stands; a workflow that is not over is one more thing that moves.
+
+        One that waits for nothing but an effect nobody could establish does not: it is blocked until somebody settles that.
+        """
+        tally = super().tally(attempt)
+        row = self._row(
+            "SELECT w.generation, w.is_due AND w.parked IS NULL FROM workflow w JOIN attempt a ON a.id = w.attempt"
+            " WHERE w.attempt = ? AND w.ended IS NULL AND a.failing IS NULL AND a.halt IS NULL",
+            attempt,
+        )
+        if row is None:
+            return tally
+        is_leased, is_due = row[0] is not None, bool(row[1])
+        return attrs.evolve(
+            tally,
+            leased=tally.leased or is_leased,
+            runnable=tally.runnable or (is_due and not is_leased),
+            waiting=tally.waiting or not (is_due or is_leased or tally.unresolved),
+        )
+
+    def workflow_shown(self, attempt: str) -> Json:
+        """What a status says otherwise because the attempt is a workflow: what parks it, or the value it returned."""
+        row = self._row(
+            "SELECT w.parked, w.value FROM workflow w JOIN attempt a ON a.id = w.attempt WHERE w.attempt = ?"
+            " AND (a.outcome IS NULL OR a.outcome = 'succeeded')",
+            attempt,
+        )
+        parked, value = row or (None, None)
+        if parked is not None:
+            return {"state": "blocked", "on": None, "error": parked, "reason": parked}
+        result = None if value is None else json.loads(value)
+        return {} if result is None else {"result": result}
+
+    # -- leasing
+
+    def turn_is_due(self) -> bool:
+        """Whether some workflow may move."""
+        return (
+            self._row(f"SELECT 1 FROM workflow w JOIN attempt a ON a.id = w.attempt WHERE {_FREE} LIMIT 1") is not None
+        )
+
+    def claim_turns(self, execution: str, codes: Mapping[str, str], holding: Collection[int], limit: int) -> list[Turn]:
+        """Lease up to `limit` due turns of the workflows whose code (by name) `execution` has.
+
+        A workflow that this very code could not continue is left to others. What got lost on the way comes first.
+        """
+        with self._transaction():
+            lost = self._turns("WHERE w.execution = ? AND w.generation IS NOT NULL ORDER BY w.generation", execution)
+            turns = [turn for turn in lost if turn.generation not in holding][:limit]
+            for name, code in sorted(codes.items()):
+                free = self._turns(
+                    f"WHERE {_FREE} AND w.name = ? AND NOT EXISTS (SELECT 1 FROM json_each(w.refused) r WHERE r.value = ?)"
+                    " ORDER BY w.attempt LIMIT ?",
+                    name,
+                    code,
+                    limit - len(turns),
+                )
+                turns += [self._lease_turn(turn, execution) for turn in free]
+            return turns
+
+    def _turns(self, where: str, *values: object) -> list[Turn]:
+        return [Turn(*row) for row in self._rows(f"{_TURN} {where}", *values)]
+
+    def _lease_turn(self, turn: Turn, execution: str) -> Turn:
+        generation = self._next("generation")
+        self.db.execute(
+            "UPDATE workflow SET generation = ?, execution = ?, is_due = 0 WHERE attempt = ?",
+            (generation, execution, turn.attempt),
+        )
+        self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, turn.attempt))
+        self._conclude(turn.attempt)
+        return attrs.evolve(turn, generation=generation)
+
+    def leases(self) -> list[tuple[int, str]]:
+        """Every lease that was not given back, of operations and of turns: generation and execution."""
+        rows = self._rows("SELECT generation, execution FROM workflow WHERE generation IS NOT NULL ORDER BY generation")
+        return super().leases() + [(row[0], row[1]) for row in rows]
+
+    def reclaim(self, generation: int) -> None:
+        """Take back a lease whose holder went silent; a turn is simply due again, for nothing left it."""
+        with self._transaction():
+            if not self._release_turn(generation):
+                super().reclaim(generation)
+
+    def _take_back_unsent(self, generation: int) -> None:
+        if not self._release_turn(generation):
+            super()._take_back_unsent(generation)
+
+    def _release_turn(self, generation: int) -> bool:
+        attempt = self._value(
+            "UPDATE workflow SET generation = NULL, execution = NULL, is_due = 1 WHERE generation = ? RETURNING attempt",
+            generation,
+        )
+        if attempt is not None:
+            self._conclude(attempt)
+        return attempt is not None
+
+    def history(self, turn: Turn, known: Sequence[int] = ()) -> tuple[list[Json], list[Json], bool]:
+        """A turn's commands and outcomes, in order, and whether they begin where its holder's knowledge ends.
+
+        `known`: segment, commands and outcomes that the holder still has of this workflow.
+        """
+        is_warm = list(known[:2]) == [turn.segment, turn.length]
+        commands = self._rows(
+            "SELECT branch, sequence, kind, id, digest FROM command_history WHERE attempt = ? ORDER BY number",
+            turn.attempt,
+        )
+        outcomes = self._rows(
+            "SELECT o.id, o.state, o.answer, o.reason FROM outcome_history h JOIN operation o ON o.attempt = h.attempt"
+            " AND o.id = h.operation WHERE h.attempt = ? AND h.number > ? AND h.number <= ? ORDER BY h.number",
+            turn.attempt,
+            known[2] if is_warm else 0,
+            turn.outcomes,
+        )
+        names = ("branch", "sequence", "kind", "id", "digest")
+        said = [] if is_warm else [dict(zip(names, row, strict=True)) for row in commands]
+        return said, [_outcome(*row) for row in outcomes], is_warm
+
+    # -- continuing
+
+    def park_turn(self, turn: Turn, code: str, reason: str) -> Rejected | None:
+        """This code cannot go on with this history: nothing of it is lost, and other code may take it up."""
+        with self._transaction():
+            if not self.holds_turn(turn):
+                return self._reject_turn(turn)
+            self.db.execute(
+                "UPDATE workflow SET generation = NULL, execution = NULL, is_due = 1, parked = ?,"
+                " refused = json_insert(refused, '$[#]', ?) WHERE attempt = ?",
+                (reason, code, turn.attempt),
+            )
+            self._log_run(turn.attempt, "parked", reason)
+            self._conclude(turn.attempt)
+            return None
+
+    def take_turn(
+        self, turn: Turn, code: str, commands: Sequence[Json], end: Json, execution: str
+    ) -> tuple[Rejected | None, Turn | None]:
+        """Append what a workflow asks for, open its operations, and end it where it is over: one transaction.
+
+        `turn.outcomes` is how many outcomes it was given; when there are more by then, the next turn is leased at once.
+        `end` is empty while it goes on. Raises `PlanError` for an operation that cannot be.
+        """
+        steps = _steps(commands)
+        with self._transaction():
+            if not self.holds_turn(turn):
+                return self._reject_turn(turn), None
+            self.db.execute(
+                "UPDATE workflow SET generation = NULL, execution = NULL, is_due = outcomes > ?1,"
+                " length = length + ?2, code = ?3, parked = NULL, refused = '[]' WHERE attempt = ?4",
+                (turn.outcomes, len(commands), code, turn.attempt),
+            )
+            for number, command in enumerate(commands, turn.length + 1):
+                self._append(turn.attempt, number, command, steps)
+            self._end_workflow(turn, end)
+            self._wake_waits(turn.attempt)
+            self._conclude(turn.attempt)
+            following = self._turns(f"WHERE {_FREE} AND w.attempt = ?", turn.attempt)
+            return None, self._lease_turn(following[0], execution) if following else None
+
+    def holds_turn(self, turn: Turn) -> bool:
+        """Whether the turn's holder may still speak for it: nobody else was given it, its history is as it was, and
+        its task was not stopped in between.
+        """
+        row = self._row("SELECT generation, segment, length FROM workflow WHERE attempt = ?", turn.attempt)
+        return row == (turn.generation, turn.segment, turn.length) and not self.is_stopped(turn.attempt)
+
+    def _reject_turn(self, turn: Turn) -> Rejected:
+        self.db.execute(
+            "INSERT INTO evidence (attempt, operation, generation, report, detail, at_ns) VALUES (?, '', ?, 'turn', '', ?)",
+            (turn.attempt, turn.generation, time.time_ns()),
+        )
+        return Rejected(f"generation {turn.generation} no longer owns the turn of {turn.attempt}")
+
+    # -- commands
+
+    def _append(self, attempt: str, number: int, command: Json, steps: Mapping[str, Step]) -> None:
+        spec = command["spec"]
+        self.db.execute(
+            "INSERT INTO command_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                attempt,
+                number,
+                command["branch"],
+                command["sequence"],
+                command["kind"],
+                command["id"],
+                command["digest"],
+                canonical(spec),
+            ),
+        )
+        if command["kind"] == ABANDON:
+            for operation in spec["operations"]:
+                self._abandon(attempt, operation)
+            return
+        for leaf in (spec, *_mentioned(spec)):
+            self._plan(attempt, steps[leaf["id"]])
+        if command["kind"] in DECISIONS:
+            op = self._operation(attempt, command["id"])
+            self._move(op, "skip" if spec["state"] == "skipped" else "release", op.generation, op.version)
+            others = canonical([leaf["id"] for leaf in spec["others"]])
+            self._skip_planned(attempt, "o.id IN (SELECT value FROM json_each(?))", f"decided by {op.id}", others)
+        elif command["kind"] != "compensate":
+            self._open(attempt, command["id"])
+
+    def _plan(self, attempt: str, step: Step) -> None:
+        """Write an operation down, unless an approval that is about it did so before."""
+        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, step.id) is None:
+            position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
+            self._plan_operation(attempt, position, step)
+
+    def _abandon(self, attempt: str, operation: str) -> None:
+        """A branch that waited for this is gone: what was not begun is skipped, what was dispatched counts for nothing, and
+        a signal that was taken and never heard is free again.
+        """
+        op = self._operation(attempt, operation)
+        if op.state == "planned":
+            self.skip(op, UNHEARD)
+        elif op.state in ("dispatched", "unknown", "unresolved"):
+            self.void(op)
+        elif op.kind == "wait":
+            self.db.execute(
+                "UPDATE event SET consumer = NULL WHERE consumer = ? AND disposition IS NULL",
+                (f"{attempt}:{operation}",),
+            )
+            self.db.execute(
+                "UPDATE operation SET reason = ? WHERE attempt = ? AND id = ?", (UNHEARD, attempt, operation)
+            )
+
+    def _skip_planned(self, attempt: str, condition: str, reason: str, *values: object) -> None:
+        where = f"WHERE o.attempt = ? AND o.state = 'planned' AND {condition} ORDER BY o.position"
+        for op in self._operations(where, attempt, *values):
+            self.skip(op, reason)
+
+    # -- ends
+
+    def _end_workflow(self, turn: Turn, end: Json) -> None:
+        match end:
+            case {"returned": value}:
+                self._over(turn.attempt, "returned", value)
+                self._skip_planned(turn.attempt, "o.kind != 'compensate'", "the workflow returned")
+            case {"raised": reason}:
+                self._over(turn.attempt, "raised", None)
+                self.fail_run(turn.attempt, reason)
+            case {"continued": state}:
+                self._cut(turn, state)
+
+    def _over(self, attempt: str, ended: str, value: object) -> None:
+        self.db.execute(
+            "UPDATE workflow SET ended = ?, value = ?, is_due = 0 WHERE attempt = ?", (ended, canonical(value), attempt)
+        )
+
+    def _cut(self, turn: Turn, state: object) -> None:
+        """Begin the next segment with `state` and no history; signals that no wait has taken simply stay where they are."""
+        self.db.execute("DELETE FROM command_history WHERE attempt = ?", (turn.attempt,))
+        self.db.execute("DELETE FROM outcome_history WHERE attempt = ?", (turn.attempt,))
+        self.db.execute(
+            "UPDATE workflow SET segment = segment + 1, input = ?, length = 0, outcomes = 0, is_due = 1"
+            " WHERE attempt = ?",
+            (canonical(state), turn.attempt),
+        )
+        self._log_run(turn.attempt, "continued", f"segment {turn.segment + 1}")
+
+
+def _mentioned(spec: Json) -> tuple[Json, ...]:
+    """The further leaves that a command is about: what an approval is for, what a decision leaves out."""
+    return (*([spec["action"]] if "action" in spec else []), *spec.get("others", ()))
+
+
+def _steps(commands: Sequence[Json]) -> dict[str, Step]:
+    """The operations that commands ask for, by id. Raises `PlanError` for one that cannot be."""
+    leaves = [leaf for one in commands if one["kind"] != ABANDON for leaf in (one["spec"], *_mentioned(one["spec"]))]
+    return {leaf["id"]: _step(leaf) for leaf in leaves}
+
+
+def _step(leaf: Json) -> Step:
+    if leaf["op"] in DECISIONS:
+        return Step(leaf["id"], leaf["op"], subject=leaf.get("of"))
+    try:
+        step = read_leaf(leaf["op"], leaf, SEMANTICS)
+    except KeyError as error:
+        raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
+    return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))
+
+
+def _outcome(id_: str, state: str, answer: str | None, reason: str | None) -> Json:
+    ended = "failed" if state == "failed" else "succeeded"
+    said: Any = None if answer is None else json.loads(answer)
+    return {"operation": id_, "state": ended, "answer": said, "reason": reason or ""}
