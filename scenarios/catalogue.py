@@ -1,5 +1,6 @@
 """The named scenarios: plans with a story each, every interruption that fits them, and the tiers that pick from both.
 
+The stories themselves are in `scenarios.stories`.
 A scenario is named `<plan>/<interruption label>`, and `<plan>/undisturbed` for the run without any. Names are stable:
 certificates and replay lines quote them.
 """
@@ -12,9 +13,15 @@ from typing import Literal
 
 import attrs
 
-from scenarios.generate import Choose, draw_interruptions, draw_plan
-from scenarios.interruption import Barrier, Interruption, Scenario, Site
-from scenarios.plan import Call, Par, Plan, Requester, Seq, Sleep, Wait
+from scenarios.generate import Choose, draw_plan
+from scenarios.generate_interruptions import draw_interruptions
+from scenarios.interruption import BASIC_VERBS, Barrier, Interruption, Scenario, Site, fits
+from scenarios.plan import Approve, Compensate, Fail, Leaf, Plan, Requester, Sleep, Wait
+from scenarios.stories import STORIES
+from scenarios.story import Story
+
+__all__ = ["BARRIERS", "FULL_SEEDS", "STORIES", "TIERS", "Story", "Tier", "by_name", "drawn", "interruptions_of", "passed",
+           "scenarios_of", "sure", "tier"]  # fmt: skip
 
 Tier = Literal["smoke", "core", "full"]
 TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
@@ -22,112 +29,10 @@ TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
 FULL_SEEDS = range(100)
 BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 
-_NAP_NS = 150_000_000
 #: Longer than a lease shortened for testing, shorter than the time a caller waits for an answer: the stale worker comes back
 #: with a good answer in its hands when another has already taken over.
 _PAUSE_NS = 800_000_000
 
-
-@attrs.frozen
-class Story:
-    """A named plan, what it is about, and the tiers it belongs to from which on."""
-
-    name: str
-    story: str
-    plan: Plan
-
-
-def _seq(*children: Call | Wait | Sleep | Par | Seq) -> Plan:
-    return Plan(Seq("main", children))
-
-
-def _ledger(name: str, *carries: str, amount: int = 1) -> Call:
-    return Call(name, "ledger", {"amount": amount}, carries)
-
-
-STORIES: Mapping[str, Story] = {
-    story.name: story
-    for story in (
-        Story(
-            "tour",
-            "An order: reserve, pay two equal instalments side by side, wait for the go-ahead, let it settle, ship.",
-            _seq(
-                _ledger("reserve"),
-                Par("pay", (_ledger("first", "reserve", amount=7), _ledger("second", "reserve", amount=7))),
-                Wait("release", "go"),
-                Sleep("settle", _NAP_NS),
-                _ledger("ship", "first", "second", "release"),
-            ),
-        ),
-        Story(
-            "chain",
-            "Each step pays with the receipt of the one before; a recomputed step would fork the receipts.",
-            _seq(
-                Call("quote", "reader", {"item": 1}),
-                _ledger("buy", "quote"),
-                _ledger("book", "buy"),
-                _ledger("bill", "book"),
-            ),
-        ),
-        Story(
-            "receivers",
-            "Read a price, register a shipment that can be looked up, send a mail that can be neither looked up nor repeated.",
-            _seq(
-                Call("price", "reader", {"item": 2}),
-                Call("shipment", "registry", {"box": 1}, ("price",)),
-                Call("mail", "mailer", {"to": 1}, ("shipment",)),
-            ),
-        ),
-        Story(
-            "twice",
-            "Two approvals of one name, one after the other: a repeated approval must not open the second gate.",
-            _seq(
-                _ledger("draft"),
-                Wait("review", "go"),
-                _ledger("publish", "review"),
-                Wait("announce", "go"),
-                _ledger("post", "announce"),
-            ),
-        ),
-        Story(
-            "timer",
-            "A payment, a cooling-off period, a second payment: the timer neither fires early nor is forgotten.",
-            _seq(_ledger("hold"), Sleep("cool", 2 * _NAP_NS), _ledger("capture", "hold")),
-        ),
-        Story(
-            "outage",
-            "A receiver that applies the order and then answers 503; the same order again must not ship twice.",
-            _seq(
-                Call("order", "flaky", {"sku": 1}, (), ("error-after",)),
-                Call("confirm", "flaky", {"sku": 2}, ("order",), ("reset-after", "error-before")),
-                _ledger("close", "order", "confirm"),
-            ),
-        ),
-        Story(
-            "survey",
-            "Three sources are read side by side, never answering the same twice; the order quotes what was accepted.",
-            _seq(
-                Par("sources", tuple(Call(name, "reader", {"source": name}) for name in ("north", "south", "west"))),
-                Call("note", "reader", {"source": "all"}, ("north", "south", "west")),
-                _ledger("order", "north", "note"),
-            ),
-        ),
-        Story(
-            "branches",
-            "Two branches of two steps: finished siblings stay finished when one of them dies.",
-            _seq(
-                Par(
-                    "both",
-                    (
-                        Seq("left", (_ledger("l1"), _ledger("l2", "l1"))),
-                        Seq("right", (_ledger("r1"), Wait("gate", "go"), _ledger("r2", "r1", "gate"))),
-                    ),
-                ),
-                _ledger("join", "l2", "r2"),
-            ),
-        ),
-    )
-}
 
 #: The smoke tier: what it takes from which story, as beginnings of interruption labels; it has to end within a minute.
 _SMOKE: Mapping[str, tuple[str, ...]] = {
@@ -150,24 +55,48 @@ def interruptions_of(
     `workers`: two may share one store. `units` beside the worker, such as a server, are killed at the same moments.
     `thorough`: a second crash after the kill at every barrier, and of every unit, not only where an effect was just made.
     """
-    yield from _at_calls(plan)
+    calls = sure(plan)
+    yield from _at_calls(calls)
     yield from _at_asks(plan)
-    for leaf in plan.leaves():
-        if isinstance(leaf, Wait | Sleep):
-            yield Interruption("kill", Site("waiting", leaf.id))
+    yield from (Interruption("kill", Site("waiting", leaf.id)) for leaf in _held(plan))
     yield Interruption("kill", Site("end"))
     for unit in units:
         if unit != "worker":
             yield from (attrs.evolve(kill, site=attrs.evolve(kill.site, unit=unit)) for kill in _moments(plan))
     if workers:
-        for call in plan.calls():
+        for call in calls:
             yield Interruption("pause", Site("barrier", call.id, 1, "applied"), ns=_PAUSE_NS)
-    for call in plan.calls():
+    again = [call for call in calls if "applied" in passed(call)]
+    for call in again:
         yield _twice(Site("barrier", call.id, 1, "applied"))
     if thorough:
-        for call in plan.calls():
+        for call in calls:
             yield from (_twice(Site("barrier", call.id, 1, one)) for one in passed(call) if one != "applied")
+        for call in again:
             yield from (_twice(Site("barrier", call.id, 1, "applied", unit=unit)) for unit in units if unit != "worker")
+
+
+def sure(plan: Plan) -> tuple[Requester, ...]:
+    """The calls that certainly come to be sent when nothing happens: no decision leaves them out, and nothing fails before.
+
+    Compensations are among them where the plan certainly fails after what they undo.
+    """
+    fails = [leaf.id for leaf in plan.leaves() if isinstance(leaf, Fail) and not plan.guards(leaf.id)]
+    before = frozenset[str]().union(*(plan.certain()[fail] for fail in fails))
+
+    def comes(call: Requester) -> bool:
+        if isinstance(call, Compensate):
+            return call.of in before
+        refused = any(entry in {"reject", "wrong"} for entry in call.script)
+        poisoned = "poison" in call.params
+        return not (plan.guards(call.id) or refused or poisoned or plan.certain()[call.id] & set(fails))
+
+    return tuple(call for call in plan.calls() if comes(call))
+
+
+def _held(plan: Plan) -> Iterator[Leaf]:
+    """Leaves that keep a run waiting whatever is decided."""
+    return (leaf for leaf in plan.leaves() if isinstance(leaf, Wait | Sleep | Approve) and not plan.guards(leaf.id))
 
 
 def _twice(site: Site) -> Interruption:
@@ -178,11 +107,10 @@ def _twice(site: Site) -> Interruption:
 def _moments(plan: Plan) -> Iterator[Interruption]:
     """Kills at the moments when something has just become durable, or is being waited for."""
     yield Interruption("kill", Site("ack", verb="start"))
-    for call in plan.calls():
-        yield Interruption("kill", Site("barrier", call.id, 1, "applied"))
-    for leaf in plan.leaves():
-        if isinstance(leaf, Wait | Sleep):
-            yield Interruption("kill", Site("waiting", leaf.id))
+    for call in sure(plan):
+        if "applied" in passed(call):
+            yield Interruption("kill", Site("barrier", call.id, 1, "applied"))
+    yield from (Interruption("kill", Site("waiting", leaf.id)) for leaf in _held(plan))
     for wait in plan.waits():
         yield Interruption("kill", Site("ack", wait.id, verb="signal"))
     yield Interruption("kill", Site("end"))
@@ -193,30 +121,32 @@ def passed(call: Requester) -> tuple[Barrier, ...]:
     match call.script[:1]:
         case ("reset-before",):
             return ("received",)
-        case ("reset-after",):
+        case ("reset-after" | "cut",):
             return ("received", "applied")
-        case ("error-before" | "reject",):
+        case ("error-before" | "reject" | "429" | "529",):
             return ("received", "replied")
         case _:
             return BARRIERS
 
 
-def _at_calls(plan: Plan) -> Iterator[Interruption]:
-    for call in plan.calls():
+def _at_calls(calls: Sequence[Requester]) -> Iterator[Interruption]:
+    for call in calls:
         for barrier in passed(call):
             yield Interruption("kill", Site("barrier", call.id, 1, barrier))
-    for call in plan.calls():
-        yield Interruption("drop", Site("barrier", call.id, 1, "applied"))
-        yield Interruption("reset", Site("barrier", call.id, 1, "applied"))
-        yield Interruption("error-after", Site("barrier", call.id, 1, "applied"))
+    for call in calls:
+        if "applied" in passed(call):
+            yield Interruption("drop", Site("barrier", call.id, 1, "applied"))
+            yield Interruption("reset", Site("barrier", call.id, 1, "applied"))
+            yield Interruption("error-after", Site("barrier", call.id, 1, "applied"))
         yield Interruption("error-before", Site("barrier", call.id, 1, "received"))
-        yield Interruption("delay", Site("barrier", call.id, 1, "applied"), ns=100_000_000)
+        if "applied" in passed(call):
+            yield Interruption("delay", Site("barrier", call.id, 1, "applied"), ns=100_000_000)
 
 
 def _at_asks(plan: Plan) -> Iterator[Interruption]:
     yield Interruption("kill", Site("ack", verb="start"))
     yield Interruption("lose-ack", Site("ack", verb="start"))
-    if calls := plan.calls():
+    if calls := sure(plan):
         yield Interruption("repeat", Site("barrier", calls[0].id, 1, "received", verb="start"))
         yield Interruption("repeat", Site("barrier", calls[-1].id, 1, "received", verb="start"))
     for wait in plan.waits():
@@ -228,27 +158,48 @@ def _at_asks(plan: Plan) -> Iterator[Interruption]:
 def scenarios_of(
     name: str, *, workers: bool = False, units: Sequence[str] = ("worker",), thorough: bool = False
 ) -> Iterator[Scenario]:
-    """The undisturbed run of story `name`, then one scenario for each interruption that fits."""
-    plan = STORIES[name].plan
-    yield Scenario(f"{name}/undisturbed", plan)
-    for interruption in interruptions_of(plan, workers=workers, units=units, thorough=thorough):
-        yield Scenario(f"{name}/{interruption.label}", plan, (interruption,))
+    """The undisturbed run of story `name`, then one scenario for each interruption that fits, its own extras last."""
+    story = STORIES[name]
+    yield Scenario(f"{name}/undisturbed", story.plan)
+    seen: set[str] = set()
+    for interruption in (*_generic(story, workers=workers, units=units, thorough=thorough), *story.extras):
+        if interruption.label not in seen:
+            seen.add(interruption.label)
+            yield Scenario(f"{name}/{interruption.label}", story.plan, (interruption,))
+
+
+def _generic(story: Story, *, workers: bool, units: Sequence[str], thorough: bool) -> Iterator[Interruption]:
+    """What is done to the plan of every story; of one that is not `generic`, only the kills after its first effect."""
+    if story.generic:
+        yield from interruptions_of(story.plan, workers=workers, units=units, thorough=thorough)
+        return
+    first = next((call for call in sure(story.plan) if "applied" in passed(call)), None)
+    if first is not None:
+        for unit in dict.fromkeys(("worker", *(unit for unit in units if unit == "engine"))):
+            yield Interruption("kill", Site("barrier", first.id, 1, "applied", unit=unit))
 
 
 def tier(
-    which: Tier, supported: Collection[str], *, workers: bool = False, units: Sequence[str] = ("worker",)
+    which: Tier,
+    supported: Collection[str],
+    *,
+    workers: bool = False,
+    units: Sequence[str] = ("worker",),
+    verbs: Collection[str] = BASIC_VERBS,
+    simulated: bool = False,
 ) -> list[Scenario]:
-    """The scenarios of a tier for a target that supports these plan operations (others fall away).
+    """The scenarios of a tier for a target that supports these plan operations and answers these verbs (others fall away).
 
     `smoke` picks from `core`; `full` adds second crashes to it, and `FULL_SEEDS` drawn scenarios, which need a tape and are
     for the caller to draw.
     """
+    fitting = functools.partial(fits, verbs=verbs, units=units, simulated=simulated, workers=workers)
     return [
         scenario
         for name, story in STORIES.items()
-        if story.plan.kinds() <= set(supported)
+        if story.plan.needs() <= set(supported)
         for scenario in scenarios_of(name, workers=workers, units=units, thorough=which == "full")
-        if which != "smoke" or _in_smoke(name, scenario)
+        if all(fitting(one) for one in scenario.interruptions) and (which != "smoke" or _in_smoke(name, scenario))
     ]
 
 
@@ -269,29 +220,47 @@ def drawn(
     units: tuple[str, ...],
     simulated: bool,
     workers: bool = True,
+    verbs: Collection[str] = BASIC_VERBS,
 ) -> Scenario:
-    """The scenario of a seed, drawn from `choose`: a drawn plan, or one of the stories with one of its own interruptions
-    (which meet promises that a drawn plan seldom comes near, such as a repeated signal), and drawn faults in either case.
+    """The scenario of a seed, drawn from `choose`: a drawn plan, or one of the stories with one of the interruptions that fit
+    any plan, or with one of its own (both meet promises that a drawn plan seldom comes near), and drawn faults in each case.
     """
-    draw = functools.partial(draw_interruptions, choose, units=units, simulated=simulated, workers=workers)
-    if choose("scenario.kind", 2) == 0 or not (families := _families(frozenset(supported), units, workers)):
+    draw = functools.partial(
+        draw_interruptions, choose, units=units, simulated=simulated, workers=workers, verbs=tuple(verbs)
+    )
+    generic, extras = _families(frozenset(supported), units, workers, tuple(verbs), simulated)
+    kind = choose("scenario.kind", 3 if extras else 2)
+    if kind == 0 or not generic:
         plan = draw_plan(choose, supported)
         return Scenario(f"seed/{seed}", plan, draw(plan))
+    families = generic if kind == 1 else extras
     family = families[choose("scenario.family", len(families))]
     story, first = family[choose("scenario.interruption", len(family))]
     plan = STORIES[story].plan
     return Scenario(f"seed/{seed}", plan, (first, *draw(plan, count_max=1)))
 
 
+_Family = list[tuple[str, Interruption]]
+
+
 @functools.cache
-def _families(supported: frozenset[str], units: tuple[str, ...], workers: bool) -> list[list[tuple[str, Interruption]]]:
-    """The stories' interruptions by action, place and unit, so that the rare kinds are drawn as often as the many kills."""
-    families: dict[tuple[str, ...], list[tuple[str, Interruption]]] = {}
+def _families(
+    supported: frozenset[str], units: tuple[str, ...], workers: bool, verbs: tuple[str, ...], simulated: bool
+) -> tuple[list[_Family], list[_Family]]:
+    """The stories' interruptions: the generic ones by action, place and unit, so that the rare kinds are drawn as often as the
+    many kills; and each story's own.
+    """
+    fitting = functools.partial(fits, verbs=verbs, units=units, simulated=simulated, workers=workers)
+    generic: dict[tuple[str, ...], _Family] = {}
+    extras: list[_Family] = []
     for name, story in STORIES.items():
-        if story.plan.kinds() <= supported:
-            for one in interruptions_of(story.plan, workers=workers, units=units):
-                families.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
-    return list(families.values())
+        if story.plan.needs() <= supported:
+            for one in _generic(story, workers=workers, units=units, thorough=False):
+                if fitting(one):
+                    generic.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
+            own = [(name, one) for one in story.extras if fitting(one)]
+            extras += [own] if own else []
+    return list(generic.values()), extras
 
 
 def by_name(name: str, *, workers: bool = True, units: Sequence[str] = ("worker", "engine")) -> Scenario | None:

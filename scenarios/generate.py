@@ -1,7 +1,10 @@
-"""Plans and interruptions drawn from any source of choice: a tape in simulation, Hypothesis in a property test.
+"""Plans drawn from any source of choice: a tape in simulation, Hypothesis in a property test.
 
 A source is `choose(label, n) -> int` with `0 <= int < n`; 0 is the plainest alternative, so that a source which answers 0
 everywhere draws the smallest plan. Labels name what is chosen and stay stable, so removing one choice shifts no other.
+
+Calls, waits and sleeps are drawn most; of what is rarer, only what the target supports. What people have to do with (waits,
+approvals) is never put where a decision of the plan may leave it out, and only what certainly has an answer is handed on.
 """
 
 from __future__ import annotations
@@ -11,15 +14,40 @@ from typing import TypeVar
 
 import attrs
 
-from scenarios.interruption import Action, Barrier, Interruption, Site
-from scenarios.plan import Call, Op, Par, Plan, Seq, Sleep, Wait
+from scenarios.operation import OPTIONS
+from scenarios.plan import (
+    Allowance,
+    Approve,
+    Artifact,
+    Branch,
+    Call,
+    Check,
+    Child,
+    Compensate,
+    Fail,
+    Loop,
+    Model,
+    Nondet,
+    Op,
+    Par,
+    Plan,
+    Race,
+    Reserve,
+    Seq,
+    Sleep,
+    Wait,
+)
 
 Choose = Callable[[str, int], int]
 T = TypeVar("T")
 
-ALL_OPERATIONS = frozenset({"seq", "par", "call", "wait", "sleep"})
-#: Scripts a drawn `flaky` call may follow. All end well; definite refusals are drawn by scenarios of their own.
-_BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
+#: What every target has been able to be asked for, from the beginning.
+BASIC_OPERATIONS = frozenset({"seq", "par", "call", "wait", "sleep"})
+GROUPS = ("race", "branch", "loop")
+LEAVES = ("approve", "model", "child", "artifact", "nondet")
+#: Everything a target may support: kinds of operation, and `OPTIONS`.
+ALL_OPERATIONS = BASIC_OPERATIONS | {*GROUPS, *LEAVES, "check", "fail", "compensate", *OPTIONS}
+#: Scripts a drawn `flaky` call may follow. All end well; definite refusals are drawn where they are tolerated.
 SCRIPTS = (
     (),
     ("error-before",),
@@ -28,8 +56,18 @@ SCRIPTS = (
     ("reset-after",),
     ("error-after", "reset-before"),
 )
+MODEL_SCRIPTS = ((), ("429",), ("error-after",), ("cut",), ("duplicate",), ("529", "reset-before"))
+CHECK_SCRIPTS = ((), (), ("unavailable",), ("timeout",), ("failed",), ("skipped",))
 SLEEPS_NS = (20_000_000, 60_000_000, 250_000_000)
 SIGNALS = ("go", "approve")
+#: Lengths of answers around the limits that buffers, rows and pages usually have.
+ANSWER_BYTES = (200, 4096, 4095, 4097, 65_536, 65_535, 65_537)
+TIMEOUTS_NS = (5_000_000_000, 400_000_000)
+ARTIFACT_BYTES = (64, 0, 1, 4096, 65_537)
+#: The name, no more, of the secret that drawn calls bring.
+DRAWN_CREDENTIAL = "token"
+#: Wider than a pool of workers usually is.
+FAN_OUT = 18
 
 
 @attrs.frozen
@@ -39,11 +77,15 @@ class Sizes:
     leaves_max: int = 7
     depth_max: int = 3
     waits_max: int = 2
+    approvals_max: int = 1
+    children_max: int = 1
 
 
 def draw_plan(choose: Choose, supported: Collection[str] = ALL_OPERATIONS, sizes: Sizes = Sizes()) -> Plan:
-    """A plan of two to `leaves_max` leaves, using only operations in `supported` (`call` always)."""
-    return Plan(_Drawer(choose, frozenset(supported), sizes).draw())
+    """A plan of two to `leaves_max` leaves or a few more, using only operations in `supported` (`call` always)."""
+    drawer = _Drawer(choose, frozenset(supported), sizes)
+    root = drawer.draw()
+    return Plan(root, drawer.allowance(), drawer.deadline_ns())
 
 
 class _Drawer:
@@ -51,12 +93,47 @@ class _Drawer:
 
     def __init__(self, choose: Choose, supported: frozenset[str], sizes: Sizes) -> None:
         self.choose, self.supported, self.sizes = choose, supported, sizes
-        self.count = 0
-        self.waits = 0
+        self.count = self.waits = self.approvals = self.children = 0
+        self.certain: list[Call] = []  # calls that always have their turn
+        self.depends = 0  # how many decisions what is drawn now depends on
+        self.loops = 0
+
+    @property
+    def _is_rich(self) -> bool:
+        return not self.supported <= BASIC_OPERATIONS
 
     def draw(self) -> Op:
         leaves = 2 + self.choose("plan.leaves", self.sizes.leaves_max - 1)
-        return self._group("seq", leaves, 1, [])[0]
+        root, _ = self._group("seq", leaves, 1, [])
+        assert isinstance(root, Seq)
+        return attrs.evolve(root, children=(*root.children, *self._ending())) if self._is_rich else root
+
+    def _ending(self) -> list[Op]:
+        """What may come at the end: a wide fan-out, a failure, and what undoes the calls before it."""
+        ending: list[Op] = []
+        if "par" in self.supported and self.choose("plan.fan", 24) == 23:
+            ending.append(Par("fan", tuple(Call(f"f{n}", "ledger", {"amount": n % 3}) for n in range(FAN_OUT))))
+        undone = [call for call in self.certain if call.service in {"ledger", "flaky", "registry"}][:3]
+        saga = "compensate" in self.supported and bool(undone) and self.choose("plan.saga", 6) == 5
+        if saga:
+            ending += [Compensate(f"u{call.id}", call.id, "ledger", {"undo": call.id}) for call in undone]
+        if "fail" in self.supported and self.choose("plan.fail", 2 if saga else 16) == (1 if saga else 15):
+            ending.append(Fail("giveup", "nothing-left-to-do"))
+        return ending
+
+    def allowance(self) -> Allowance | None:
+        """Seldom one at all; sometimes too little."""
+        if "allowance" not in self.supported or self.choose("plan.allowance", 8) < 7:
+            return None
+        calls = (40, 12, 3)[self.choose("plan.allowance.calls", 3)]
+        return Allowance(calls, 2000, concurrency=2, reserve=Reserve(1, 100))
+
+    def deadline_ns(self) -> int | None:
+        if "deadline" not in self.supported or self.choose("plan.deadline", 12) < 11:
+            return None
+        return (60_000_000_000, 300_000_000)[self.choose("plan.deadline.ns", 2)]
+
+    # --- groups ---------------------------------------------------------------------------------------------------
 
     def _group(self, kind: str, leaves: int, depth: int, before: list[str]) -> tuple[Op, list[str]]:
         """A group of `leaves` leaves that begins after `before`; also the answers visible after it."""
@@ -66,12 +143,7 @@ class _Drawer:
         left = leaves
         while left:
             width = self._width(left, depth)
-            inner = "par" if kind == "seq" else "seq"
-            child, answers = (
-                self._group(inner, width, depth + 1, seen)
-                if width > 1
-                else (leaf := self._leaf(seen), self._answers(leaf))
-            )
+            child, answers = self._nested(kind, width, depth, seen) if width > 1 else self._leaf(seen)
             children.append(child)
             made += answers
             if kind == "seq":
@@ -87,121 +159,136 @@ class _Drawer:
             return 1
         return 2 + self.choose(f"plan.width{self.count}.{depth}", left - 1)
 
-    @staticmethod
-    def _answers(leaf: Op) -> list[str]:
-        return [] if isinstance(leaf, Sleep) else [leaf.id]
+    def _nested(self, kind: str, width: int, depth: int, seen: list[str]) -> tuple[Op, list[str]]:
+        groups = [name for name in GROUPS if name in self.supported and (name != "branch" or seen)]
+        if kind == "seq" and groups and (rare := self.choose(f"plan.group{self.count}.{depth}", 6)) >= 3:
+            name = groups[rare % len(groups)]
+            self.depends += 1
+            try:
+                return self._deciding(name, width, depth, seen)
+            finally:
+                self.depends -= 1
+        return self._group("par" if kind == "seq" else "seq", width, depth + 1, seen)
 
-    def _leaf(self, before: Sequence[str]) -> Op:
+    def _deciding(self, kind: str, width: int, depth: int, seen: list[str]) -> tuple[Op, list[str]]:
+        """A race, a branch or a loop; of what it does, only the first round of a loop is certain."""
+        id_ = f"{kind[0]}{kind[-1]}{self.count}d{depth}"
+        if kind == "loop":
+            self.loops += 1
+            body, answers = self._group("seq", width, depth + 1, seen)
+            self.loops -= 1
+            last = Call(f"{id_}on", "reader", {"item": 1}, tuple(answers[-1:]))
+            times = 2 + self.choose(f"plan.times{self.count}.{depth}", 2)
+            visible = [] if self.loops else [f"{name}@1" for name in (*answers, last.id)]
+            return Loop(id_, (body, last), last.id, times), visible
+        one, _ = self._group("seq", width - width // 2, depth + 1, seen)
+        two, _ = self._group("seq", width // 2, depth + 1, seen)
+        return (Race(id_, (one, two)) if kind == "race" else Branch(id_, seen[-1], (one, two))), []
+
+    # --- leaves ---------------------------------------------------------------------------------------------------
+
+    def _leaf(self, before: Sequence[str]) -> tuple[Op, list[str]]:
         self.count += 1
         n = self.count
+        rare = [kind for kind in LEAVES if self._may_have(kind)]
+        if rare and self.choose(f"plan.rare{n}", 5) == 4:
+            return self._rare(rare[self.choose(f"plan.rare{n}.kind", len(rare))], n, before)
         kind = self.choose(f"plan.leaf{n}", 10)
         if kind == 9 and "sleep" in self.supported:
-            return Sleep(f"s{n}", SLEEPS_NS[self.choose(f"plan.sleep{n}", len(SLEEPS_NS))])
-        if kind >= 7 and "wait" in self.supported and self.waits < self.sizes.waits_max:
+            return Sleep(f"s{n}", SLEEPS_NS[self.choose(f"plan.sleep{n}", len(SLEEPS_NS))]), []
+        if kind >= 7 and "wait" in self.supported and self.waits < self.sizes.waits_max and not self.depends:
             self.waits += 1
-            return Wait(f"w{n}", SIGNALS[self.choose(f"plan.signal{n}", len(SIGNALS))])
+            return self._wait(n)
+        call = self._call(n, before)
+        if not self.depends and not call.tolerate:
+            self.certain.append(call)
+        return call, [] if call.tolerate else [call.id]
+
+    def _may_have(self, kind: str) -> bool:
+        limits = {
+            "approve": self.approvals < self.sizes.approvals_max,
+            "child": self.children < self.sizes.children_max,
+        }
+        if kind not in self.supported or not limits.get(kind, True):
+            return False
+        return not (self.depends and kind in {"approve", "child"})
+
+    def _wait(self, n: int) -> tuple[Op, list[str]]:
+        signal = SIGNALS[self.choose(f"plan.signal{n}", len(SIGNALS))]
+        if "timeout" in self.supported and self.choose(f"plan.timeout{n}", 6) == 5:
+            return Wait(f"w{n}", signal, TIMEOUTS_NS[self.choose(f"plan.timeout{n}.ns", 2)]), []
+        return Wait(f"w{n}", signal), [f"w{n}"]
+
+    def _call(self, n: int, before: Sequence[str]) -> Call:
         service = ("ledger", "registry", "mailer", "reader", "flaky")[self.choose(f"plan.service{n}", 5)]
         script = SCRIPTS[self.choose(f"plan.script{n}", len(SCRIPTS))] if service == "flaky" else ()
         # Few distinct parameters on purpose: equal parameters side by side are a case of their own (DUR-9).
         params = {"amount": 1 + self.choose(f"plan.params{n}", 3)}
-        carries = tuple(name for name in before[-3:] if self.choose(f"plan.carry{n}.{name}", 4) < 3)
-        return Call(f"c{n}", service, params, carries, script)
+        call = Call(f"c{n}", service, params, self._carries(n, before), script)
+        return self._varied(n, call) if self._is_rich else call
 
+    def _carries(self, n: int, before: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in before[-3:] if self.choose(f"plan.carry{n}.{name}", 4) < 3)
 
-#: Faults a drawn scenario may use, by where they strike. The `simulated` ones need a simulated disk.
-_BARRIER_ACTIONS: tuple[Action, ...] = ("kill", "drop", "reset", "error-after", "error-before", "delay", "pause")
-_SLOW_NS = (30_000_000, 400_000_000)
-_PAUSE_NS = (800_000_000, 100_000_000, 1_500_000_000)
+    def _varied(self, n: int, call: Call) -> Call:
+        """Most calls are plain; a few are limited, big, refused, secret, or asked of a receiver with fencing tokens."""
+        match self.choose(f"plan.vary{n}", 24):
+            case 23 if "retries" in self.supported:
+                return attrs.evolve(call, tries=2 + self.choose(f"plan.tries{n}", 3))
+            case 22 if "secrets" in self.supported:
+                return attrs.evolve(call, secret=DRAWN_CREDENTIAL)
+            case 21 if "sizes" in self.supported:
+                size = ANSWER_BYTES[self.choose(f"plan.bytes{n}", len(ANSWER_BYTES))]
+                return attrs.evolve(call, params={**call.params, "answer_bytes": size})
+            case 20 if "tolerate" in self.supported:
+                return attrs.evolve(call, service="ledger", script=("reject",), tolerate=True)
+            case 19 if {"poison", "tolerate"} <= self.supported:
+                return attrs.evolve(call, params={**call.params, "poison": True}, tolerate=True)
+            case 18 if "retries" in self.supported and call.service == "registry":
+                return attrs.evolve(call, lookups=("down", "ok"))
+            case _:
+                return call
 
+    def _rare(self, kind: str, n: int, before: Sequence[str]) -> tuple[Op, list[str]]:
+        match kind:
+            case "approve":
+                return self._approve(n, before)
+            case "model":
+                return self._model(n, before)
+            case "child":
+                return self._child(n)
+            case "artifact":
+                return self._artifact(n, before)
+            case _:
+                return Nondet(f"n{n}", ("uuid", "time", "random")[self.choose(f"plan.nondet{n}", 3)]), [f"n{n}"]
 
-def draw_interruptions(
-    choose: Choose,
-    plan: Plan,
-    *,
-    units: Sequence[str] = ("worker",),
-    simulated: bool = False,
-    workers: bool = True,
-    count_max: int = 3,
-) -> tuple[Interruption, ...]:
-    """Up to `count_max` independent interruptions of `plan`; each may be followed by a second crash in recovery.
+    def _approve(self, n: int, before: Sequence[str]) -> tuple[Op, list[str]]:
+        """A decision, and what it is about right after it."""
+        self.approvals += 1
+        validity_ns = None
+        if "validity" in self.supported and self.choose(f"plan.validity{n}", 4) == 3:
+            validity_ns = 5_000_000_000
+        call = Call(f"c{n}", "ledger", {"amount": 100}, (*self._carries(n, before), f"a{n}"))
+        return Seq(f"gate{n}", (Approve(f"a{n}", call.id, validity_ns), call)), [f"a{n}", call.id]
 
-    `workers`: two may share one store, so that one may be paused and replaced.
-    """
-    total = choose("faults.count", count_max + 1)
-    return tuple(_draw_one(choose, plan, f"fault{n}", units, simulated, workers) for n in range(total))
+    def _model(self, n: int, before: Sequence[str]) -> tuple[Op, list[str]]:
+        script = MODEL_SCRIPTS[self.choose(f"plan.script{n}", len(MODEL_SCRIPTS))]
+        tokens = (60, 200)[self.choose(f"plan.tokens{n}", 2)]
+        return Model(f"m{n}", "go on", tokens, script, self._carries(n, before)), [f"m{n}"]
 
+    def _child(self, n: int) -> tuple[Op, list[str]]:
+        self.children += 1
+        detached = "detached" in self.supported and self.choose(f"plan.detached{n}", 4) == 3
+        first = Call("k1", "ledger", {"amount": 1})
+        second = Call("k2", "flaky", {"amount": 1}, ("k1",), SCRIPTS[self.choose(f"plan.script{n}", len(SCRIPTS))])
+        return Child(f"k{n}", Seq("kid", (first, second)), detached), []
 
-def _draw_one(
-    choose: Choose, plan: Plan, label: str, units: Sequence[str], simulated: bool, workers: bool
-) -> Interruption:
-    unit = units[choose(f"{label}.unit", len(units))]
-    families = ("barrier", "ask", "waiting", "time", "end") + (("boundary",) if simulated else ())
-    weights = (0, 0, 0, 0, 1, 2, 3, 4) + ((5, 5, 5, 5) if simulated else ())
-    family = families[weights[choose(f"{label}.family", len(weights))]]
-    match family:
-        case "barrier":
-            first = _at_barrier(choose, plan, label, unit, simulated, workers)
-        case "ask":
-            first = _at_ask(choose, plan, label, unit, simulated)
-        case "waiting" if plan.waits() or plan.sleeps():
-            held = [op.id for op in plan.leaves() if isinstance(op, Wait | Sleep)]
-            first = Interruption(
-                _crash(choose, label, simulated), Site("waiting", _one(choose, f"{label}.held", held), unit=unit)
-            )
-        case "boundary":
-            first = Interruption(
-                _crash(choose, label, simulated), Site("boundary", nth=1 + choose(f"{label}.nth", 120), unit=unit)
-            )
-        case "end":
-            first = Interruption(_crash(choose, label, simulated), Site("end", unit=unit))
-        case _:
-            first = Interruption(
-                _crash(choose, label, simulated), Site("time", ns=1_000_000 * choose(f"{label}.at", 400), unit=unit)
-            )
-    if first.action in {"kill", "power"} and choose(f"{label}.again", 4) == 3:
-        again = Site("barrier", None, 1, _one(choose, f"{label}.again.barrier", _BARRIERS), unit=unit)
-        return attrs.evolve(first, then=Interruption("kill", again))
-    return first
-
-
-def _at_barrier(choose: Choose, plan: Plan, label: str, unit: str, simulated: bool, workers: bool) -> Interruption:
-    call = _one(choose, f"{label}.call", [call.id for call in plan.calls()] or ["none"])
-    action = _one(choose, f"{label}.action", [one for one in _BARRIER_ACTIONS if workers or one != "pause"])
-    barrier = _one(choose, f"{label}.barrier", _BARRIERS)
-    site = Site("barrier", call, 1 + choose(f"{label}.nth", 2), barrier, unit=unit)
-    if action == "kill":
-        return Interruption(_crash(choose, label, simulated), site)
-    site = attrs.evolve(site, unit="worker")
-    if action == "error-before":
-        return Interruption(action, attrs.evolve(site, barrier="received"))
-    if action == "pause":
-        return Interruption(action, site, ns=_one(choose, f"{label}.ns", _PAUSE_NS))
-    if site.barrier == "replied":
-        site = attrs.evolve(site, barrier="applied")
-    if action == "delay":
-        return Interruption(action, attrs.evolve(site, barrier="applied"), ns=_one(choose, f"{label}.ns", _SLOW_NS))
-    if action == "error-after":
-        return Interruption(action, attrs.evolve(site, barrier="applied"))
-    return Interruption(action, site)
-
-
-def _at_ask(choose: Choose, plan: Plan, label: str, unit: str, simulated: bool) -> Interruption:
-    crash = Interruption(_crash(choose, label, simulated), Site("ack", verb="start", unit=unit))
-    options = [crash, Interruption("lose-ack", Site("ack", verb="start"))]
-    if plan.calls():
-        options.append(Interruption("repeat", Site("barrier", plan.calls()[0].id, 1, "received", verb="start")))
-    for wait in plan.waits():
-        options += [
-            Interruption("early", Site("ack", wait.id, verb="start")),
-            Interruption("repeat", Site("ack", wait.id, verb="signal")),
-            Interruption(crash.action, Site("ack", wait.id, verb="signal", unit=unit)),
-        ]
-    return _one(choose, f"{label}.ask", options)
-
-
-def _crash(choose: Choose, label: str, simulated: bool) -> Action:
-    return "power" if simulated and choose(f"{label}.power", 2) else "kill"
-
-
-def _one(choose: Choose, label: str, options: Sequence[T]) -> T:
-    return options[choose(label, len(options))]
+    def _artifact(self, n: int, before: Sequence[str]) -> tuple[Op, list[str]]:
+        """Content, mostly with a check of it right after."""
+        size = ARTIFACT_BYTES[self.choose(f"plan.size{n}", len(ARTIFACT_BYTES))]
+        parts = 1 + self.choose(f"plan.parts{n}", 3)
+        artifact = Artifact(f"p{n}", "report", size, parts, self._carries(n, before))
+        if "check" not in self.supported or self.choose(f"plan.check{n}", 3) == 2:
+            return artifact, [artifact.id]
+        script = CHECK_SCRIPTS[self.choose(f"plan.script{n}", len(CHECK_SCRIPTS))]
+        return Seq(f"shown{n}", (artifact, Check(f"q{n}", artifact.id, script))), [artifact.id]

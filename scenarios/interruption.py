@@ -15,7 +15,7 @@ in the simulated and in the process world and in a replay:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
 import attrs
@@ -74,6 +74,12 @@ VERBS_OF: Mapping[Action, tuple[str, ...]] = {
     "stale-decision": ("decide", "signal"),
     **dict.fromkeys(("steer", "notice", "unmatched", "late-signal"), ("signal",)),
 }
+#: Verbs that every target has had to answer, from the beginning.
+BASIC_VERBS = ("start", "status", "signal", "resume")
+#: Actions that only a simulated world can carry out.
+SIMULATED_ACTIONS: frozenset[Action] = frozenset({"power", "jump", "full", "eio"})
+#: Actions for which two workers must be able to share one store.
+SHARING_ACTIONS: frozenset[Action] = frozenset({"pause", "second"})
 Where = Literal["barrier", "ack", "waiting", "end", "boundary", "time"]
 Barrier = Literal["received", "applied", "replied"]
 
@@ -161,6 +167,26 @@ class Interruption:
             follows,
             **{name: data.get(name) for name in _OPTIONAL},
         )
+
+
+def fits(
+    one: Interruption,
+    *,
+    verbs: Collection[str] = BASIC_VERBS,
+    units: Collection[str] = ("worker",),
+    simulated: bool = False,
+    workers: bool = False,
+) -> bool:
+    """Can this interruption, and all that follows it, be carried out on a target with these verbs and units?"""
+    return all(
+        set(VERBS_OF.get(link.action, ())) <= set(verbs)
+        and (link.site.where != "ack" or link.site.verb in verbs)
+        and link.site.unit in {"worker", *units}
+        and (simulated or (link.action not in SIMULATED_ACTIONS and link.site.where != "boundary"))
+        and (workers or link.action not in SHARING_ACTIONS)
+        and (link.action != "forget" or "engine" in units)
+        for link in one.chain()
+    )
 
 
 _OPTIONAL = ("state", "target", "arg")  # written only where they are given

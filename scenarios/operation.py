@@ -280,6 +280,36 @@ Group: TypeAlias = Seq | Par | Race | Branch | Loop
 Op: TypeAlias = Written | Group
 
 
+#: What an operation or a plan may ask for beside what every harness that knows its kind can do; a manifest names these
+#: among the operations it supports. `retries`: limits of tries and time, and look-ups that fail. `sizes`: answers of any
+#: size. `allowance`, `deadline`, `code`: of the whole plan.
+OPTIONS: Final = (
+    "retries", "secrets", "tolerate", "sizes", "poison", "timeout", "validity", "detached", "allowance", "deadline", "code"
+)  # fmt: skip
+
+
+def options_of(op: Op) -> frozenset[str]:
+    """Which of `OPTIONS` an operation uses by itself."""
+    match op:
+        case Call():
+            used = {
+                "retries": op.tries is not None or op.elapsed_ns is not None or bool(op.lookups),
+                "secrets": op.secret is not None,
+                "tolerate": op.tolerate,
+                "sizes": "answer_bytes" in op.params,
+                "poison": "poison" in op.params,
+            }
+        case Wait():
+            used = {"timeout": op.timeout_ns is not None}
+        case Approve():
+            used = {"validity": op.validity_ns is not None}
+        case Child():
+            used = {"detached": op.detached, "allowance": op.share is not None}
+        case _:
+            used = {}
+    return frozenset(name for name, is_used in used.items() if is_used)
+
+
 @attrs.frozen
 class Guard:
     """What an operation's turn depends on: the leaf that decides, and what it must decide for the operation to run.

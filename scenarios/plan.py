@@ -21,6 +21,7 @@ from scenarios.operation import (
     CHECK_ENTRIES,
     LOOKUP_ENTRIES,
     MODEL_ENTRIES,
+    OPTIONS,
     SCRIPT_ENTRIES,
     SEMANTICS,
     Allowance,
@@ -50,6 +51,7 @@ from scenarios.operation import (
     approval_digest,
     arm,
     content,
+    options_of,
 )
 from scenarios.plan_checks import RESERVED_SIGNALS, check_allowance, check_references, check_tree
 from scenarios.plan_json import dump, dump_allowance, load, load_allowance
@@ -62,6 +64,7 @@ __all__ = [
     "CHECK_ENTRIES",
     "LOOKUP_ENTRIES",
     "MODEL_ENTRIES",
+    "OPTIONS",
     "RESERVED_SIGNALS",
     "SCRIPT_ENTRIES",
     "SEMANTICS",
@@ -170,13 +173,21 @@ class Plan:
 
     def kinds(self) -> frozenset[str]:
         """The kinds of operation used, in children too: `seq`, `par`, `call`, `wait`, …"""
-        found: set[str] = set()
+        return frozenset(type(op).__name__.lower() for op in self._everything())
+
+    def needs(self) -> frozenset[str]:
+        """What a harness must support to be given this plan: the kinds of operation and the `OPTIONS` used."""
+        whole = {"allowance": self.allowance, "deadline": self.deadline_ns, "code": self.code}
+        used = frozenset(name for name, value in whole.items() if value is not None)
+        return self.kinds().union(used, *(options_of(op) for op in self._everything()))
+
+    def _everything(self) -> Iterator[Op]:
+        """Every operation as it is written, those of children too."""
         todo = [self.root]
         while todo:
             for op in walk(todo.pop()):
-                found.add(type(op).__name__.lower())
+                yield op
                 todo += [op.root] if isinstance(op, Child) else []
-        return frozenset(found)
 
     def dependencies(self) -> nx.DiGraph[str]:
         """The order the plan demands, as a graph over leaf ids: an edge `a → b` says b may begin only once a is accepted,

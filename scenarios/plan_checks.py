@@ -101,10 +101,9 @@ def _check_group(op: Op) -> None:
             check_tree(root)
             check_allowance(f"child {id_!r}", share)
             for inner in walk(root):
-                if isinstance(inner, Wait | Approve):
-                    kind = type(inner).__name__.lower()
+                if isinstance(inner, Approve):
                     raise PlanError(
-                        f"child {id_!r}: its {kind} {inner.id!r} would wait for ever; nobody speaks to a child"
+                        f"child {id_!r}: approve {inner.id!r} would wait for ever; nobody decides for a child"
                     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios.generate import ALL_OPERATIONS, draw_interruptions, draw_plan
+from scenarios.generate import ALL_OPERATIONS, draw_plan
+from scenarios.generate_interruptions import draw_interruptions
 from scenarios.interruption import Interruption
 from scenarios.plan import Plan
 from scenarios.strategies import plans, scenarios
