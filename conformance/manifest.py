@@ -35,7 +35,21 @@ GroupKind = Literal["seq", "par", "race", "branch", "loop"]
 StepKind = Literal[
     "call", "wait", "sleep", "approve", "model", "child", "artifact", "check", "fail", "nondet", "compensate"
 ]
-OperationKind = Literal[GroupKind, StepKind]
+#: What plans may ask for beside the kinds of operation; see `scenarios.plan.OPTIONS`.
+OptionKind = Literal[
+    "retries",
+    "secrets",
+    "tolerate",
+    "sizes",
+    "poison",
+    "timeout",
+    "validity",
+    "detached",
+    "allowance",
+    "deadline",
+    "code",
+]
+OperationKind = Literal[GroupKind, StepKind, OptionKind]
 AskVerb = Literal["start", "status", "signal", "resume", "decide", "cancel", "pause", "unpause"]
 ReadVerb = Literal["events", "artifacts", "journal"]
 Verb = Literal[AskVerb, ReadVerb]

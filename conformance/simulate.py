@@ -156,7 +156,14 @@ def draw(manifest: Manifest, tape: Tape, seed: int) -> Scenario:
     """The scenario of a seed."""
     stream = tape.stream("scenario")
     units = tuple(name for name, unit in manifest.units.items() if unit.killable)
-    return catalogue.drawn(stream.choose, manifest.operations.supported, seed, units=units, simulated=True)
+    return catalogue.drawn(
+        stream.choose,
+        manifest.operations.supported,
+        seed,
+        units=units,
+        simulated=True,
+        verbs=manifest.verbs.supported,
+    )
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:

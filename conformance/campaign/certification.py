@@ -71,8 +71,13 @@ def certify(
 
 
 def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
+    manifest = target.manifest
     named = catalogue.tier(
-        tier, target.manifest.operations.supported, workers=real.shares(target), units=real.killable(target)
+        tier,
+        manifest.operations.supported,
+        workers=real.shares(target),
+        units=real.killable(target),
+        verbs=manifest.verbs.supported,
     )
     seeds = catalogue.FULL_SEEDS if tier == "full" else ()
     return [*named, *(real.drawn(target, seed) for seed in seeds)]

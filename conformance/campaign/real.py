@@ -174,6 +174,7 @@ def drawn(target: Target, seed: int) -> Scenario:
         units=killable(target),
         simulated=False,
         workers=shares(target),
+        verbs=target.manifest.verbs.supported,
     )
 
 
