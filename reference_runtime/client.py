@@ -62,9 +62,36 @@ class Client:
         """Tell a task something, once per id; its disposition. Raises `Refusal` (`unknown-task`, `conflict`)."""
         return await self.call("signal", {"task": task, "id": id_, "name": name, "payload": payload})
 
+    async def events(self, task: str, after: int = 0) -> Json:
+        """What happened to a task past cursor `after`: `events`, `next`, `control`. Raises `Refusal` (`bad-cursor`)."""
+        return await self.call("events", {"task": task, "after": after})
+
+    async def artifacts(self, task: str) -> Json:
+        """A task's artifacts, every version of them, and what was uploaded and not (yet) accepted."""
+        return await self.call("artifacts", {"task": task})
+
     async def journal(self, task: str) -> Json:
         """What was tried, received and refused for a task."""
         return await self.call("journal", {"task": task})
+
+    async def decide(
+        self, task: str, id_: str, operation: str, decision: str, *, digest: str, actor: str, nonce: str
+    ) -> Json:
+        """Approve or deny what an approve leaf asks; the disposition. Raises `Refusal` for a decision that cannot count."""
+        said = {"operation": operation, "decision": decision, "digest": digest, "actor": actor}
+        return await self.call("decide", {"task": task, "id": id_, **said, "payload": {"nonce": nonce}})
+
+    async def cancel(self, task: str, id_: str) -> Json:
+        """Stop a task for good; its disposition is `accepted` or `too-late`."""
+        return await self.call("cancel", {"task": task, "id": id_})
+
+    async def pause(self, task: str, id_: str) -> Json:
+        """Dispatch nothing more of a task until it is unpaused."""
+        return await self.call("pause", {"task": task, "id": id_})
+
+    async def unpause(self, task: str, id_: str) -> Json:
+        """Let a paused task go on."""
+        return await self.call("unpause", {"task": task, "id": id_})
 
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
         """Ask until answered. Raises `Refusal` for a no, `Unreachable` when patience ends."""

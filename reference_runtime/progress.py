@@ -142,7 +142,7 @@ class Progress(Waits):
             return
         if self.is_tolerated(bool(tolerate), bool(void)):
             self._advance(op.attempt, op.id)
-        else:
+        elif not self.is_halted(op.attempt):
             self.fail_run(op.attempt, _blame(op.id, reason))
 
     def is_tolerated(self, tolerate: bool, void: bool) -> bool:
@@ -181,7 +181,8 @@ class Progress(Waits):
         )
         if row is not None:
             self.db.execute(
-                "UPDATE attempt SET failing = ? WHERE id = ? AND failing IS NULL", (_blame(row[0], row[1]), attempt)
+                "UPDATE attempt SET failing = ? WHERE id = ? AND failing IS NULL AND halt IS NULL",
+                (_blame(row[0], row[1]), attempt),
             )
 
     # -- concluding

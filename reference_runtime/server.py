@@ -18,6 +18,7 @@ import attrs
 import trio
 
 from reference_runtime import views
+from reference_runtime.events import events
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request
@@ -72,7 +73,18 @@ class Server(TurnVerbs):
         return attrs.asdict(receipt)
 
     async def status(self, task: str) -> Json:
-        return views.status(self.store, task)
+        """How a task stands. A result that is shown for the first time counts as delivered from here on."""
+        standing = views.status(self.store, task)
+        if standing.get("delivered") is False:
+            self.store.deliver(task)
+        return standing
+
+    async def events(self, task: str, after: int) -> Json:
+        """What happened to a task past a cursor, and the cursor to come back with."""
+        return events(self.store, task, after)
+
+    async def artifacts(self, task: str) -> Json:
+        return self.store.artifacts(task)
 
     async def journal(self, task: str) -> Json:
         return views.journal(self.store, task)
@@ -81,6 +93,29 @@ class Server(TurnVerbs):
         disposition = self.store.signal(task, id, name, payload)
         self.notify()
         return disposition
+
+    async def decide(
+        self, task: str, id: str, operation: str, decision: str, digest: str, actor: str, payload: Json
+    ) -> Json:
+        """Take a decision about an approve leaf; `payload` brings the nonce it is known by."""
+        nonce = str(payload.get("nonce", ""))
+        answer = self.store.decide(task, operation, decision, digest, actor, id, nonce)
+        self.notify()
+        return answer
+
+    async def cancel(self, task: str, id: str) -> Json:
+        """Accept a stop: from the moment this is answered nothing more of the task is admitted."""
+        answer = self.store.cancel(task, id)
+        self.notify()
+        return answer
+
+    async def pause(self, task: str, id: str) -> Json:
+        return self.store.pause(task, id)
+
+    async def unpause(self, task: str, id: str) -> Json:
+        answer = self.store.unpause(task, id)
+        self.notify()
+        return answer
 
     async def hello(self, name: str) -> Json:
         """Name one activation of a worker, and tell it how long a lease lasts."""
@@ -112,14 +147,14 @@ class Server(TurnVerbs):
         }
 
     async def heartbeat(self, execution: str, generations: list[int]) -> Json:
-        """Extend the leases this execution still has; which ones it has lost."""
+        """Extend the leases this execution still has; which ones it has lost, and which are of runs that are to stop."""
         lost = []
         for generation in generations:
             if generation in self._holders and self._holders[generation][0] == execution:
                 self._hold(generation, execution)
             else:
                 lost.append(generation)
-        return {"lost": lost}
+        return {"lost": lost, "stopping": self.store.tell(execution, generations)}
 
     async def dispatch(self, grant: Json) -> Json:
         """Record an intent; the ticket says that it is durable. The lease's term begins anew."""

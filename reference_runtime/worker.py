@@ -147,14 +147,31 @@ class Worker:
         return await self.report(ticket, outcome)
 
     async def intend(self, grant: Grant) -> Ticket | None:
-        """Have the intent recorded; None when somebody else owns the operation by now."""
-        asked = trio.current_time()
+        """Have the intent recorded; None when somebody else owns the operation by now, or it may not be dispatched."""
+        granted = await self.ask_authority(grant) if grant.authority else {}
+        grant, asked = attrs.evolve(grant, granted=granted), trio.current_time()
         try:
             ticket = Ticket(**await self.client.call("dispatch", {"grant": attrs.asdict(grant)}, FOR_EVER))
         except Refusal:
             return None
         self._holding[grant.generation] = asked + self._lease_s
         return ticket
+
+    async def ask_authority(self, grant: Grant) -> dict[str, bool]:
+        """Ask whether those who approved this operation have authority now; without those of whom nobody could tell."""
+        granted = {}
+        for leaf, actor in grant.authority.items():
+            request = Request(
+                tool="desk", task=grant.task, operation=leaf, key=None, params={"actor": actor}, carries={}
+            )
+            try:
+                answer = await self.tools.lookup(request)
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody told
+                self.log("unanswered", operation=leaf, actor=actor, error=str(error))
+                continue
+            if answer is not None and isinstance(answer.get("allowed"), bool):
+                granted[leaf] = answer["allowed"]
+        return granted
 
     def still_ours(self, lease: Grant | Ticket) -> bool:
         """Whether the lease is certainly ours still, looked at just before the first byte leaves."""

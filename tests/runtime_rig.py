@@ -92,6 +92,28 @@ def finish(store: Store, report: Report = "succeeded", nonce: str | None = None)
     return store.settle(grant, report, answer, report)
 
 
+def in_hand(store: Store) -> dict[str, Ticket]:
+    """Everything claimable, claimed and with its intent recorded, by operation."""
+    held = [generation for generation, _ in store.leases()]
+    return {ticket.operation: ticket for ticket in (intended(store, one) for one in store.claim("w", held, 99))}
+
+
+def settle(store: Store, ticket: Ticket, report: Report = "succeeded", nonce: str | None = None) -> Rejected | None:
+    """Report what an invocation came to."""
+    answer = {"nonce": nonce or f"n-{ticket.operation}"} if report in ("succeeded", "found") else None
+    return store.settle(under(ticket), report, answer, "" if answer else "because")
+
+
+def run_out(store: Store) -> list[str]:
+    """Let everything claimable succeed until nothing is left to claim; the order in which it was dispatched."""
+    order = []
+    while tickets := in_hand(store):
+        for ticket in tickets.values():
+            order.append(ticket.operation)
+            settle(store, ticket)
+    return order
+
+
 @attrs.define
 class FakeTools:
     """The outside: remembers every request; `script` says what the nth call or look-up of an operation comes to."""

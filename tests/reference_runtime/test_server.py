@@ -322,7 +322,7 @@ def test_a_server_that_was_away_blames_nobody(tmp_path):
             ticket = await client.call("dispatch", {"grant": grant})
             clock.jump(100)
             beat = await client.call("heartbeat", {"execution": "w", "generations": [ticket["generation"]]})
-            assert beat == {"lost": []}
+            assert beat == {"lost": [], "stopping": []}
             assert states(await client.status("t")) == {"a": "dispatched"}
 
     trio.run(main, clock=clock)
@@ -342,6 +342,6 @@ def test_a_lease_ends_after_a_whole_term_of_silence(tmp_path):
                 clock.jump(seconds)
                 assert states(await client.status("t")) == {"a": state}
             beat = await client.call("heartbeat", {"execution": "w", "generations": [grant["generation"]]})
-            assert beat == {"lost": [grant["generation"]]}
+            assert beat == {"lost": [grant["generation"]], "stopping": []}
 
     trio.run(main, clock=clock)

@@ -1,0 +1,184 @@
+"""Approvals: bound to an operation and its parameters, checked again at release, and used once."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_runtime import Refusal, Store, views
+from reference_runtime.model import Grant, Rejected, Ticket, approval_digest
+from tests.runtime_rig import approve, call, finish, in_hand, plan, settle, states
+
+GATED = plan(call("a"), approve("ok", "pay"), call("pay", amount=5), call("z", carries=("ok",)))
+DIGEST = approval_digest("pay", "ledger", {"amount": 5})
+
+
+def decide(
+    store: Store, decision: str = "approve", digest: str = DIGEST, *, actor: str = "alice", id_: str = "1"
+) -> str:
+    return store.decide("t", "ok", decision, digest, actor, id_, f"nonce-{id_}")["disposition"]
+
+
+def standing(store: Store) -> list[tuple[str, str, str]]:
+    return [(one["operation"], one["of"], one["state"]) for one in views.status(store, "t")["approvals"]]
+
+
+def granted(store: Store) -> Grant:
+    (lease,) = store.claim("w", [], 1)
+    assert isinstance(lease, Grant)
+    return lease
+
+
+def release(store: Store, **found: bool) -> Ticket | Rejected:
+    grant = granted(store)
+    return store.dispatch(Grant(grant.attempt, grant.operation, grant.generation, grant.version, granted=found))
+
+
+@pytest.fixture
+def asked(store):
+    """A run that waits for a decision."""
+    store.submit("t", GATED)
+    finish(store)
+    return store
+
+
+def test_a_gated_operation_waits_for_its_decision(asked, reopened):
+    """It is shown with the digest it is about, and nothing is claimable; a restart changes nothing."""
+    store = reopened(asked)
+    status = views.status(store, "t")
+    assert (status["state"], status["on"], in_hand(store)) == ("waiting", "ok", {})
+    assert status["approvals"] == [{"operation": "ok", "of": "pay", "digest": DIGEST, "state": "pending"}]
+
+
+def test_an_approved_operation_is_released_once(asked):
+    """The leaf takes the decision's nonce; the operation leaves after the authority was found good, and no second time."""
+    assert decide(asked) == "approved"
+    assert states(views.status(asked, "t"))["ok"] == "succeeded"
+    assert granted(asked).authority == {"ok": "alice"}
+    assert granted(asked).task == "t"
+    ticket = release(asked, ok=True)
+    assert isinstance(ticket, Ticket)
+    assert standing(asked) == [("ok", "pay", "released")]
+    settle(asked, ticket, "unknown")
+    assert in_hand(asked)["pay"].key == ticket.key, "a repeat of what was released needs no further release"
+
+
+def test_a_denied_operation_never_leaves(asked):
+    """The run fails with the denial."""
+    assert decide(asked, "deny") == "denied"
+    status = views.status(asked, "t")
+    assert (status["state"], status["reason"]) == ("failed", "denied: ok by alice")
+    assert states(status) == {"a": "succeeded", "ok": "failed", "pay": "planned", "z": "planned"}
+
+
+def test_a_decision_repeated_is_one_decision(asked):
+    """Its id answers as at first; under another id it is a duplicate, and the opposite comes too late."""
+    assert [decide(asked), decide(asked), decide(asked, id_="2")] == ["approved", "approved", "duplicate"]
+    with pytest.raises(Refusal, match="already-decided"):
+        decide(asked, "deny", id_="3")
+    with pytest.raises(Refusal, match="conflict"):
+        decide(asked, "deny")
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"actor": "mallory"}, "no-authority"),
+        ({"digest": "0" * 32}, "stale-digest"),
+        ({"decision": "maybe"}, "bad-request"),
+    ],
+)
+def test_a_decision_that_cannot_count_is_refused(asked, changed, code):
+    """And changes nothing, so that a good one still counts."""
+    with pytest.raises(Refusal, match=code):
+        decide(asked, **changed)
+    assert standing(asked) == [("ok", "pay", "pending")]
+    assert decide(asked) == "approved"
+
+
+def test_nothing_is_decided_before_it_is_asked(store):
+    """A decision about a leaf whose turn has not come, or about another operation, is refused."""
+    store.submit("t", GATED)
+    with pytest.raises(Refusal, match="not-pending"):
+        decide(store)
+    with pytest.raises(Refusal, match="not-pending"):
+        store.decide("t", "a", "approve", DIGEST, "alice", "1", "n")
+
+
+def test_changed_parameters_need_a_decision_of_their_own(asked):
+    """Steering voids what was asked; the old digest is refused, the new one counts."""
+    asked.signal("t", "s1", "steer", {"operation": "pay", "params": {"amount": 101}, "nonce": "s1"})
+    with pytest.raises(Refusal, match="stale-digest"):
+        decide(asked)
+    assert decide(asked, digest=approval_digest("pay", "ledger", {"amount": 101}), id_="2") == "approved"
+    ticket = release(asked, ok=True)
+    assert isinstance(ticket, Ticket)
+    assert ticket.params == {"amount": 101}
+
+
+def test_a_decision_made_before_the_change_is_void(asked):
+    """Approved, then steered: what was approved is not what would leave, so it waits again."""
+    decide(asked)
+    asked.signal("t", "s1", "steer", {"operation": "pay", "params": {"amount": 101}, "nonce": "s1"})
+    assert in_hand(asked) == {}
+    status = views.status(asked, "t")
+    assert (status["state"], standing(asked)) == ("waiting", [("ok", "pay", "pending")])
+    decide(asked, digest=approval_digest("pay", "ledger", {"amount": 101}), id_="2")
+    assert isinstance(release(asked, ok=True), Ticket)
+
+
+def test_withdrawn_authority_releases_nothing(asked):
+    """The actor has none any more when the operation would leave: the leaf asks again, and a new decision counts."""
+    decide(asked)
+    assert isinstance(release(asked, ok=False), Rejected)
+    assert standing(asked) == [("ok", "pay", "pending")]
+    assert in_hand(asked) == {}
+    assert decide(asked, id_="2") == "approved"
+    assert isinstance(release(asked, ok=True), Ticket)
+
+
+def test_authority_that_nobody_could_tell_of_releases_nothing(asked, clock):
+    """The decision stands, and is tried again a little later."""
+    decide(asked)
+    assert isinstance(release(asked), Rejected)
+    assert standing(asked) == [("ok", "pay", "approved")]
+    clock[0] += 10**9
+    assert isinstance(release(asked, ok=True), Ticket)
+
+
+def test_an_approval_that_nobody_gives_expires(store, clock, reopened):
+    """At its hour, across a restart: the run fails, and a later decision is refused."""
+    store.submit("t", plan(approve("ok", "pay", validity_ns=50), call("pay", amount=5)))
+    clock[0] += 49
+    store = reopened(store)
+    assert store.fire_timers() == 0
+    clock[0] += 1
+    with pytest.raises(Refusal, match="expired"):
+        decide(store)
+    assert store.fire_timers() == 1
+    status = views.status(store, "t")
+    assert (status["state"], status["reason"].split(":")[0]) == ("failed", "expired")
+    with pytest.raises(Refusal, match="expired"):
+        decide(store, id_="2")
+
+
+def test_an_approval_releases_nothing_after_its_period(store, clock):
+    """Approved in time and not used in time is expired."""
+    store.submit("t", plan(approve("ok", "pay", validity_ns=50), call("pay", amount=5)))
+    decide(store)
+    clock[0] += 50
+    assert isinstance(release(store, ok=True), Rejected)
+    store.fire_timers()
+    assert standing(store) == [("ok", "pay", "expired")]
+    assert views.status(store, "t")["state"] == "failed"
+
+
+def test_a_released_operation_does_not_expire(store, clock):
+    """Once it has left, the period of its approval is of no matter."""
+    store.submit("t", plan(approve("ok", "pay", validity_ns=50), call("pay", amount=5)))
+    decide(store)
+    ticket = release(store, ok=True)
+    assert isinstance(ticket, Ticket)
+    clock[0] += 50
+    store.fire_timers()
+    settle(store, ticket)
+    assert views.status(store, "t")["state"] == "done"

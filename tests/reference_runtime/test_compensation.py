@@ -1,0 +1,116 @@
+"""Compensation: what is known to have happened is undone in reverse order, one at a time, and the run ends after that."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_runtime import Store, views
+from reference_runtime.model import Policy
+from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, states, take, undo
+
+SAGA = plan(
+    call("a"),
+    undo("ua", "a", amount=1),
+    call("b"),
+    undo("ub", "b"),
+    call("c"),
+    undo("uc", "c"),
+    call("d"),
+    undo("ud", "d"),
+)
+
+
+def to_the_failure(store: Store) -> None:
+    """Run the saga until its last call is refused."""
+    store.submit("t", SAGA)
+    for nonce in ("na", "nb", "nc"):
+        finish(store, nonce=nonce)
+    finish(store, "failed")
+
+
+def test_effects_are_undone_in_reverse_order_one_at_a_time(store, reopened):
+    """Each by an operation of its own with what its effect came to; what has no effect is not undone; then it failed."""
+    to_the_failure(store)
+    for name, nonce in (("uc", {"c": "nc"}), ("ub", {"b": "nb"}), ("ua", {"a": "na"})):
+        assert views.status(store, "t")["phase"] == "compensating"
+        store = reopened(store)
+        tickets = in_hand(store)
+        assert list(tickets) == [name]
+        assert dict(tickets[name].carries) == nonce
+        settle(store, tickets[name])
+    status = views.status(store, "t")
+    assert (status["state"], status["reason"]) == ("failed", "rejected: d failed: failed")
+    assert states(status) == {
+        "a": "succeeded", "b": "succeeded", "c": "succeeded", "d": "failed",
+        "ua": "succeeded", "ub": "succeeded", "uc": "succeeded", "ud": "skipped",
+    }  # fmt: skip
+
+
+def test_the_order_is_that_of_acceptance(store):
+    """Side by side, what was accepted last is undone first, whatever the plan's order."""
+    store.submit(
+        "t", plan(par(call("a"), call("b")), undo("ua", "a"), undo("ub", "b"), {"op": "fail", "id": "f", "reason": "x"})
+    )
+    tickets = in_hand(store)
+    settle(store, tickets["b"])
+    settle(store, tickets["a"])
+    assert run_out(store) == ["ua", "ub"]
+
+
+def test_a_run_that_succeeds_undoes_nothing(store):
+    """Its compensations are skipped, for that reason."""
+    store.submit("t", plan(call("a"), undo("ua", "a")))
+    finish(store)
+    status = views.status(store, "t")
+    assert (status["state"], states(status)["ua"]) == ("done", "skipped")
+    assert status["operations"][1]["detail"] == "not-needed: the run succeeded"
+
+
+def test_an_interrupted_compensation_is_taken_up_again(store, reopened):
+    """The worker dies with it in hand: it goes on under the same key, and nothing older begins before it."""
+    to_the_failure(store)
+    grant, first = take(store)
+    store = reopened(store)
+    store.reclaim(grant.generation)
+    again = in_hand(store)
+    assert list(again) == ["uc"]
+    assert again["uc"].key == first.key
+    assert settle(store, again["uc"]) is None
+
+
+@pytest.mark.parametrize("report", ["unknown", "unsent", "busy"])
+def test_a_compensation_that_cannot_be_done_ends_unresolved(tmp_path, report):
+    """After its tries the run is blocked and says so; nothing older is begun."""
+    policy = Policy(backoff_ns_min=2, backoff_ns_max=2, compensations_max=3)
+    store = Store.open(str(tmp_path / "s.db"), policy=policy)
+    to_the_failure(store)
+    tries = 0
+    while tickets := in_hand(store):
+        tries += 1
+        assert list(tickets) == ["uc"]
+        settle(store, tickets["uc"], report)
+    status = views.status(store, "t")
+    assert tries == 3
+    assert status["state"] == "blocked"
+    assert status["reason"].startswith("compensation-unresolved: uc after rejected: d failed")
+    assert {name: states(status)[name] for name in ("uc", "ub")} == {"uc": "unresolved", "ub": "planned"}
+
+
+def test_what_is_still_under_way_is_followed_before_anything_is_undone(store):
+    """An effect that lands after the failure is undone too, and first."""
+    store.submit("t", plan(call("a"), undo("ua", "a"), par(call("b"), call("c")), undo("ub", "b")))
+    finish(store)
+    tickets = in_hand(store)
+    settle(store, tickets["c"], "failed")
+    assert in_hand(store) == {}
+    settle(store, tickets["b"])
+    assert run_out(store) == ["ub", "ua"]
+
+
+def test_steering_does_not_change_what_is_undone(store):
+    """A compensation says what was recorded with its effect."""
+    store.submit("t", SAGA)
+    finish(store, nonce="na")
+    before = store._value("SELECT request FROM operation WHERE id = 'ua'")
+    store.signal("t", "s", "steer", {"operation": "ua", "params": {"amount": 9}, "nonce": "s"})
+    assert store._value("SELECT request FROM operation WHERE id = 'ua'") == before

@@ -1,0 +1,238 @@
+"""Control: stops, pauses, steering and notices, each durable, each once, each with a disposition that can be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference_runtime import Refusal, views
+from reference_runtime.model import Grant, Rejected
+from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, undo, wait
+
+
+def shown(store) -> tuple[str, str | None]:
+    status = views.status(store, "t")
+    return status["state"], status["cancel"]
+
+
+# -- stopping
+
+
+def test_after_a_stop_nothing_new_is_admitted(store, reopened):
+    """Neither what was claimable nor what would follow, in this life or the next; what was in flight still counts."""
+    store.submit("t", plan(par(call("a"), call("b")), call("z")))
+    tickets = in_hand(store)
+    settle(store, tickets["a"])
+    assert store.cancel("t", "c") == {"disposition": "accepted"}
+    assert shown(store) == ("running", "accepted")
+    store = reopened(store)
+    assert settle(store, tickets["b"], nonce="late") is None
+    assert in_hand(store) == {}
+    status = views.status(store, "t")
+    assert (status["state"], status["cancel"], status["reason"]) == ("cancelled", "quiescent", "cancelled")
+    assert states(status) == {"a": "succeeded", "b": "succeeded", "z": "planned"}
+
+
+def test_a_stop_that_comes_too_late_says_so(store):
+    """The end stays what it was."""
+    store.submit("t", plan(call("a")))
+    finish(store)
+    assert store.cancel("t", "c") == {"disposition": "too-late"}
+    assert shown(store) == ("done", None)
+
+
+def test_a_stop_repeated_is_one_stop(store):
+    """The same id answers as at first, also after the end; the id of another command is refused."""
+    store.submit("t", plan(wait("w", "go")))
+    assert store.cancel("t", "c") == store.cancel("t", "c") == {"disposition": "accepted"}
+    assert store.cancel("t", "d") == {"disposition": "too-late"}
+    with pytest.raises(Refusal, match="conflict"):
+        store.pause("t", "c")
+
+
+def test_a_stop_ends_waits_and_timers(store):
+    """Nothing is waited for any more."""
+    store.submit("t", plan(par(wait("w", "go"), sleep("s", 10**15))))
+    store.cancel("t", "c")
+    assert shown(store) == ("cancelled", "quiescent")
+    assert store.signal("t", "1", "go", {"nonce": "n"})["disposition"] == "late"
+
+
+def test_a_stop_is_delivered_to_those_who_hold_something(store):
+    """Accepted, then told to each holder, then nothing in hand: three things, in this order."""
+    store.submit("t", plan(par(call("a"), call("b"))))
+    tickets = in_hand(store)
+    a, b = (tickets[name].generation for name in "ab")
+    assert store.tell("w", [a, b]) == []
+    store.cancel("t", "c")
+    assert store.tell("w", [a]) == [a]
+    assert shown(store) == ("running", "accepted")
+    assert store.tell("other", [b]) == []
+    assert store.tell("w", [a, b]) == [a, b]
+    assert shown(store) == ("running", "delivered")
+    settle(store, tickets["a"])
+    assert shown(store) == ("running", "delivered")
+    settle(store, tickets["b"], "failed")
+    assert shown(store) == ("cancelled", "quiescent")
+
+
+def test_what_ignores_a_stop_is_taken_by_force(store, clock, reopened):
+    """After its grace, in whatever life: the effect is unresolved and visible, and the late word is evidence."""
+    store.submit("t", plan(par(call("a"), call("m", "mailer"))))
+    tickets = in_hand(store)
+    store.cancel("t", "c")
+    clock[0] += store.policy.grace_ns - 1
+    store = reopened(store)
+    store.fire_timers()
+    assert shown(store)[0] == "running"
+    clock[0] += 1
+    assert store.fire_timers() == 1
+    status = views.status(store, "t")
+    assert (status["state"], status["cancel"]) == ("cancelled", "quiescent")
+    assert states(status) == {"a": "unresolved", "m": "unresolved"}
+    assert isinstance(settle(store, tickets["a"]), Rejected)
+    assert states(views.status(store, "t"))["a"] == "unresolved"
+
+
+def test_a_lost_answer_is_not_tried_again_after_a_stop(store):
+    """Nothing is sent again; where something may have happened that stays visible, and where nothing did it says so."""
+    store.submit("t", plan(par(call("a"), call("b"), call("c"))))
+    tickets = in_hand(store)
+    settle(store, tickets["a"], "unknown")
+    store.cancel("t", "c")
+    settle(store, tickets["b"], "unknown")
+    settle(store, tickets["c"], "unsent")
+    status = views.status(store, "t")
+    assert (status["state"], states(status)) == ("cancelled", {"a": "unresolved", "b": "unresolved", "c": "failed"})
+    assert "a unresolved" in status["reason"]
+
+
+def test_a_stop_still_asks_what_became_of_an_effect(store):
+    """A question changes nothing at the receiver, and tells whether there is something to undo."""
+    store.submit("t", plan(call("a", "registry"), undo("ua", "a"), call("z")))
+    tickets = in_hand(store)
+    store.cancel("t", "c")
+    settle(store, tickets["a"], "unknown")
+    asked = in_hand(store)
+    assert asked["a"].action == "lookup"
+    settle(store, asked["a"], "found")
+    assert run_out(store) == ["ua"]
+    assert (shown(store)[0], states(views.status(store, "t"))["ua"]) == ("cancelled", "succeeded")
+
+
+def test_a_stopped_run_undoes_what_it_did(store, reopened):
+    """Bounded cleanup, also over a restart; only then is it cancelled."""
+    store.submit("t", plan(call("a"), undo("ua", "a"), wait("w", "go")))
+    finish(store)
+    store.cancel("t", "c")
+    assert shown(store) == ("running", "quiescent")
+    store = reopened(store)
+    assert run_out(store) == ["ua"]
+    assert shown(store) == ("cancelled", "quiescent")
+
+
+# -- pausing
+
+
+def test_after_a_pause_nothing_is_dispatched_until_it_ends(store, reopened):
+    """What was granted and not dispatched is taken back; what was in flight counts; a restart changes nothing."""
+    store.submit("t", plan(par(call("a"), call("m", "mailer")), call("z")))
+    leases = store.claim("w", [], 2)
+    ticket, grant = leases
+    assert isinstance(grant, Grant)
+    store.pause("t", "p")
+    assert isinstance(store.dispatch(grant), Rejected)
+    store = reopened(store)
+    settle(store, ticket)
+    assert (in_hand(store), store.next_work_ns()) == ({}, None)
+    assert views.status(store, "t")["paused"] is True
+    store.unpause("t", "u")
+    assert run_out(store) == ["m", "z"]
+    assert views.status(store, "t")["state"] == "done"
+
+
+def test_other_runs_go_on_during_a_pause(store):
+    """A pause is of one run."""
+    store.submit("t", plan(call("a")))
+    store.submit("other", plan(call("b")))
+    store.pause("t", "p")
+    assert list(in_hand(store)) == ["b"]
+
+
+def test_a_pause_repeated_does_not_pause_again(store):
+    """Its id answers as at first, though the run was unpaused meanwhile."""
+    store.submit("t", plan(call("a")))
+    store.pause("t", "p")
+    store.unpause("t", "u")
+    assert store.pause("t", "p") == {"disposition": "accepted"}
+    assert list(in_hand(store)) == ["a"]
+
+
+# -- steering
+
+
+def test_directions_are_taken_in_order_until_dispatch(store):
+    """The last one accepted counts; after the dispatch it is late, and the repeat says what the first said."""
+    store.submit("t", plan(call("a", amount=1), call("z")))
+    for nth in (1, 2):
+        told = store.signal(
+            "t", f"s{nth}", "steer", {"operation": "a", "params": {"amount": 100 + nth}, "nonce": f"{nth}"}
+        )
+        assert (told["disposition"], told["consumer"]) == ("released", "t.1:a")
+    ticket = in_hand(store)["a"]
+    assert ticket.params == {"amount": 102}
+    assert store.signal("t", "s3", "steer", {"operation": "a", "params": {}, "nonce": "3"})["disposition"] == "late"
+    settle(store, ticket, "unknown")
+    assert in_hand(store)["a"].params == {"amount": 102}
+    again = store.signal("t", "s1", "steer", {"operation": "a", "params": {"amount": 101}, "nonce": "1"})
+    assert again["disposition"] == "released"
+
+
+def test_a_grant_from_before_a_direction_is_void(store):
+    """Whoever read the operation before it was changed does not own it any more; the next holder gets the new one."""
+    store.submit("t", plan(call("m", "mailer", amount=1)))
+    (grant,) = store.claim("w", [], 1)
+    store.signal("t", "s", "steer", {"operation": "m", "params": {"amount": 2}, "nonce": "s"})
+    assert isinstance(store.dispatch(grant), Rejected)  # type: ignore[arg-type]
+    assert in_hand(store)["m"].params == {"amount": 2}
+
+
+def test_a_direction_to_nothing_is_unmatched(store):
+    """It changes nothing and releases no wait, though one is called so."""
+    store.submit("t", plan(wait("w", "steer")))
+    assert store.signal("t", "s", "steer", {"operation": "x", "params": {}, "nonce": "s"})["disposition"] == "unmatched"
+    assert states(views.status(store, "t")) == {"w": "planned"}
+
+
+# -- notices
+
+
+def test_a_notice_settles_the_effect_nobody_knew_of(store):
+    """It and no other; the run goes on from there, once."""
+    store.submit("t", plan(call("m", "mailer"), call("z", carries=("m",))))
+    finish(store, "unknown")
+    assert views.status(store, "t")["state"] == "blocked"
+    told = store.signal("t", "n", "notice", {"operation": "m", "nonce": "seen"})
+    assert told["disposition"] == "released"
+    assert store.signal("t", "n2", "notice", {"operation": "m", "nonce": "other"})["disposition"] == "unmatched"
+    assert in_hand(store)["z"].carries == {"m": "seen"}
+    assert states(views.status(store, "t"))["m"] == "reconciled"
+
+
+@pytest.mark.parametrize("operation", ["a", "z", "nothing"])
+def test_a_notice_of_something_else_changes_nothing(store, operation):
+    """Of what is known, of what has not begun, and of what is not there."""
+    store.submit("t", plan(call("a"), call("b"), call("z")))
+    finish(store, nonce="mine")
+    before = states(views.status(store, "t"))
+    assert store.signal("t", "n", "notice", {"operation": operation, "nonce": "x"})["disposition"] == "unmatched"
+    assert states(views.status(store, "t")) == before
+    assert views.status(store, "t")["operations"][0]["nonce"] == "mine"
+
+
+def test_a_notice_ends_the_search(store):
+    """What was being looked up is not asked about again."""
+    store.submit("t", plan(call("a", "registry")))
+    finish(store, "unknown")
+    store.signal("t", "n", "notice", {"operation": "a", "nonce": "x"})
+    assert views.status(store, "t")["state"] == "done"
+    assert in_hand(store) == {}

@@ -1,0 +1,52 @@
+"""Waits with an end of their own: a signal or the timeout, whichever comes first, and never both."""
+
+from __future__ import annotations
+
+from reference_runtime import views
+from tests.runtime_rig import call, finish, plan, states, wait
+
+
+def timed(id_: str, signal: str, ns: int):
+    return {**wait(id_, signal), "timeout_ns": ns}
+
+
+def test_a_wait_ends_with_its_timeout(store, clock, reopened):
+    """Not before it, once, without a nonce, and for that reason; a restart neither forgets nor renews it."""
+    store.submit("t", plan(timed("w", "go", 500), call("a", carries=("w",))))
+    clock[0] += 499
+    store = reopened(store)
+    assert store.fire_timers() == 0
+    clock[0] += 1
+    assert store.fire_timers() == 1
+    shown = views.status(store, "t")["operations"][0]
+    assert (shown["state"], shown["nonce"], shown["detail"]) == ("succeeded", None, "timeout")
+    finish(store)
+    assert views.status(store, "t")["result"] == {"a": "n-a"}
+
+
+def test_a_wait_that_timed_out_takes_no_later_event(store, clock):
+    """The event goes to the next live wait of its name."""
+    store.submit("t", plan(timed("v", "go", 5), wait("w", "go")))
+    clock[0] += 5
+    store.fire_timers()
+    assert store.signal("t", "1", "go", {"nonce": "n"})["consumer"] == "t.1:w"
+    assert views.status(store, "t")["result"] == {"w": "n"}
+
+
+def test_a_wait_crossed_by_its_event_ends_in_one_way(store, clock):
+    """The signal was there first: the timer finds nothing to end, though its hour comes."""
+    store.submit("t", plan(timed("w", "go", 5), wait("x", "go")))
+    clock[0] += 5
+    assert store.signal("t", "1", "go", {"nonce": "n"})["disposition"] == "released"
+    assert store.fire_timers() == 0
+    assert states(views.status(store, "t")) == {"w": "succeeded", "x": "planned"}
+    assert views.status(store, "t")["operations"][0]["nonce"] == "n"
+
+
+def test_an_early_signal_is_there_before_the_timer_starts_to_matter(store, clock):
+    """A buffered signal releases the wait when it opens."""
+    store.submit("t", plan(call("a"), timed("w", "go", 0)))
+    store.signal("t", "1", "go", {"nonce": "n"})
+    finish(store)
+    assert views.status(store, "t")["result"] == {"a": "n-a", "w": "n"}
+    assert store.fire_timers() == 0
