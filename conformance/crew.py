@@ -55,9 +55,9 @@ class Crew:
     async def ensure_up(self) -> tuple[str, ...]:
         """Start whatever is not up and may be, in launch order; the names of the units started anew."""
         started = []
-        for unit in [unit for unit in self._seconds if not unit.alive]:
-            self._note_end(unit)
-            self._seconds.remove(unit)
+        for other in [other for other in self._seconds if not other.alive]:
+            self._note_end(other)
+            self._seconds.remove(other)
         for name in self._subject.units:
             unit = self._units.get(name)
             if name in self._down or (unit is not None and unit.alive):

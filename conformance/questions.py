@@ -35,31 +35,33 @@ class Question:
     @property
     def id(self) -> str | None:
         """The command's own id, the same each time it is asked; that of a start is its run."""
-        return self.run if self.verb == "start" else self.fields.get("id")
+        return self.run if self.verb == "start" else self._text("id")
 
     @property
     def name(self) -> str | None:
-        return self.fields.get("name")
+        return self._text("name")
 
     @property
     def nonce(self) -> str | None:
-        return self.fields.get("payload", {}).get("nonce")
+        nonce: str | None = self._brought.get("nonce")
+        return nonce
 
     @property
     def operation(self) -> str | None:
-        return self.fields.get("operation", self.fields.get("payload", {}).get("operation"))
+        named: str | None = self.fields.get("operation", self._brought.get("operation"))
+        return named
 
     @property
     def digest(self) -> str | None:
-        return self.fields.get("digest")
+        return self._text("digest")
 
     @property
     def decision(self) -> str | None:
-        return self.fields.get("decision")
+        return self._text("decision")
 
     @property
     def actor(self) -> str | None:
-        return self.fields.get("actor")
+        return self._text("actor")
 
     @property
     def payload(self) -> str | None:
@@ -70,6 +72,15 @@ class Question:
     @property
     def is_misuse(self) -> bool:
         return self.verb == "start" and self.about == _MISUSE
+
+    @property
+    def _brought(self) -> Mapping[str, Any]:
+        brought: Mapping[str, Any] = self.fields.get("payload", {})
+        return brought
+
+    def _text(self, field: str) -> str | None:
+        text: str | None = self.fields.get(field)
+        return text
 
 
 _MISUSE = "misuse"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from conformance.sabotage import commands, machines, others, strikes
 from conformance.sabotage.decisions import ACTIONS, Decisions
 from conformance.sabotage.scene import Passing, Scene
+from scenarios.interruption import VERBS_OF
 from simkit.services import Fault
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ class Saboteur:
 
     async def _strike(self, one: Interruption, passing: Passing | None = None) -> Fault | None:
         strike = _STRIKES.get(one.action)
-        if strike is None:  # no acknowledgement, no wait and no approval of this plan is here
+        is_known = self._scene.has(*VERBS_OF.get(one.action, ()))
+        if strike is None or not is_known:  # no acknowledgement, no wait and no approval of this plan is here
             self._scene.miss(one)
             return None
         fault = await strike(self._scene, one, passing)

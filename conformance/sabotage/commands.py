@@ -142,6 +142,9 @@ async def told(scene: Scene, question: Question) -> Answer:
 async def _insist(scene: Scene, question: Question) -> None:
     """Ask until there is a definite answer, or the run has had its time."""
     while scene.patience.within(1):
+        if not scene.crew.lives(scene.crew.worker):
+            await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
+            continue
         answer = await scene.client.ask(question)
         if answer.outcome != "indefinite":
             await scene.acknowledged(question, answer)

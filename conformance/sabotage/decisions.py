@@ -51,6 +51,8 @@ class Decisions:
 
     async def attend(self, status: Status) -> bool:
         """Decide what is pending; False when there was nothing to do."""
+        if not self._scene.has("decide"):
+            return False
         done = False
         for approve, digest in self._pending(status):
             desk = self._desks.setdefault(approve.id, _Desk())

@@ -1,0 +1,58 @@
+"""What a world can do to a target: which scenarios it can carry out, told before any of it is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from scenarios.interruption import VERBS_OF
+
+if TYPE_CHECKING:
+    from conformance.manifest import Manifest
+    from scenarios.interruption import Interruption, Scenario
+
+WorldName: TypeAlias = Literal["process", "simulated"]
+
+#: What only a simulated machine lets be done to it.
+_SIMULATED: Final = frozenset({"power", "jump", "full", "eio"})
+#: What can be done inside a step of the target, where nothing may be awaited.
+_AT_BOUNDARY: Final = frozenset({"kill", "power", "eio"})
+#: What needs two workers on one store.
+_OF_TWO: Final = frozenset({"pause", "second"})
+#: What takes down the unit it names.
+_DEADLY: Final = frozenset({"kill", "power", "forget", "deploy", "flip", "wipe"})
+
+
+def possible(scenario: Scenario, world: WorldName, manifest: Manifest) -> bool:
+    """Whether `world` can carry out `scenario` on the target of this manifest."""
+    return not obstacle(scenario, world, manifest)
+
+
+def obstacle(scenario: Scenario, world: WorldName, manifest: Manifest) -> str:
+    """What stands in the way of a scenario, in words; nothing when it can be carried out."""
+    if missing := sorted(scenario.plan.kinds() - set(manifest.operations.supported)):
+        return f"[operations] supported has no {', '.join(missing)}"
+    links = (link for one in scenario.interruptions for link in one.chain())
+    return next((found for link in links if (found := _obstacle(link, world, manifest))), "")
+
+
+def _obstacle(one: Interruption, world: WorldName, manifest: Manifest) -> str:
+    if missing := sorted(_verbs_of(one) - set(manifest.verbs.supported)):
+        return f"{one.label}: [verbs] supported has no {', '.join(missing)}"
+    if world == "process" and (one.action in _SIMULATED or one.site.where == "boundary"):
+        return f"{one.label}: in the simulated world only"
+    if one.site.where == "boundary" and one.action not in _AT_BOUNDARY:
+        return f"{one.label}: at a storage boundary only {', '.join(sorted(_AT_BOUNDARY))} can strike"
+    if one.action == "eio" and one.site.where != "boundary":
+        return f"{one.label}: an operation fails at a storage boundary"
+    if one.action in _OF_TWO and manifest.limits.lease_ms == 0:
+        return f"{one.label}: two workers share no store, lease_ms is 0"
+    if one.site.unit not in manifest.units:
+        return f"{one.label}: there is no [units.{one.site.unit}]"
+    if one.action in _DEADLY and not manifest.units[one.site.unit].killable:
+        return f"{one.label}: [units.{one.site.unit}] is not killable"
+    return ""
+
+
+def _verbs_of(one: Interruption) -> set[str]:
+    """The verbs that an interruption needs: its action's own, and the one at whose acknowledgement or repeat it strikes."""
+    return {*VERBS_OF.get(one.action, ()), *([one.site.verb] if one.site.verb else [])}

@@ -1,0 +1,96 @@
+"""What a world can do to a target is told beforehand, scenario by scenario, with the reason."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from conformance import targets
+from conformance.manifest import Limits, Manifest, Operations, Verb, Verbs
+from conformance.possible import WorldName, obstacle, possible
+from scenarios.interruption import Action, Interruption, Scenario, Site
+from scenarios.plan import Approve, Call, Plan, Seq
+from tests.conformance.driver_rig import CHAIN
+
+NAIVE = targets.parse("naive").manifest
+APPLIED = Site("barrier", "a", 1, "applied")
+
+
+def told(one: Interruption, world: WorldName = "simulated", manifest: Manifest = NAIVE) -> str:
+    return obstacle(Scenario("test", CHAIN, (one,)), world, manifest)
+
+
+def test_what_a_harness_cannot_interpret_is_left_out() -> None:
+    """By kinds of operation; a plan without any other is possible."""
+    plan = Plan(Seq("main", (Approve("ok", "a"), Call("a", "ledger"))))
+    assert "approve" in obstacle(Scenario("test", plan), "process", NAIVE)
+    able = attrs.evolve(NAIVE, operations=Operations(("seq", "call", "approve")))
+    assert possible(Scenario("test", plan), "process", able)
+    assert possible(Scenario("test", CHAIN), "process", NAIVE)
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"), [("cancel", "cancel"), ("halt", "pause"), ("forge", "decide"), ("stale-decision", "decide")]
+)
+def test_a_verb_that_the_target_lacks_is_named(action: Action, verb: str) -> None:
+    """With it there is no obstacle."""
+    assert verb in told(Interruption(action, APPLIED))
+    verbs: tuple[Verb, ...] = ("start", "status", "signal", "cancel", "pause", "unpause", "decide")
+    assert told(Interruption(action, APPLIED), manifest=attrs.evolve(NAIVE, verbs=Verbs(verbs))) == ""
+
+
+def test_the_verb_of_a_site_is_needed_too() -> None:
+    """A repeated decision is none where nothing is decided; also as a second strike."""
+    repeat = Interruption("repeat", Site("ack", verb="cancel"))
+    assert "cancel" in told(repeat)
+    assert "cancel" in told(Interruption("kill", APPLIED, then=repeat))
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (Interruption("power", APPLIED), "simulated world"),
+        (Interruption("jump", APPLIED, ns=1), "simulated world"),
+        (Interruption("full", APPLIED, ns=1), "simulated world"),
+        (Interruption("kill", Site("boundary")), "simulated world"),
+    ],
+)
+def test_what_real_machines_do_not_allow(one: Interruption, says: str) -> None:
+    """And a simulated one does."""
+    assert says in told(one, "process")
+    assert told(one) == ""
+
+
+@pytest.mark.parametrize(
+    "action", ["flip", "wipe", "deploy", "forget", "crowd", "misuse", "unmatched", "notice", "expire"]
+)
+def test_what_both_worlds_can_do(action: Action) -> None:
+    """Whatever needs no more than files, an environment and questions."""
+    for world in ("process", "simulated"):
+        assert told(Interruption(action, APPLIED), world) == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (Interruption("cancel", Site("boundary")), "cancel"),
+        (Interruption("halt", Site("boundary"), ns=1), "pause"),
+        (Interruption("misuse", Site("boundary")), "only eio, kill, power can strike"),
+        (Interruption("eio", APPLIED), "at a storage boundary"),
+        (Interruption("kill", attrs.evolve(APPLIED, unit="engine")), "no [units.engine]"),
+        (Interruption("second", APPLIED), "lease_ms is 0"),
+        (Interruption("pause", APPLIED, ns=1), "lease_ms is 0"),
+    ],
+)
+def test_what_cannot_be_in_any_world(one: Interruption, says: str) -> None:
+    """The reason begins with what is meant."""
+    assert says in told(one)
+    assert told(one).startswith(one.label)
+
+
+def test_units_that_may_not_be_killed_and_stores_of_two() -> None:
+    """Manifests say both."""
+    safe = {**NAIVE.units, "engine": attrs.evolve(NAIVE.units["worker"], killable=False, control=False)}
+    kept = attrs.evolve(NAIVE, units=safe, limits=Limits(lease_ms=300))
+    assert "not killable" in told(Interruption("flip", attrs.evolve(APPLIED, unit="engine")), manifest=kept)
+    assert told(Interruption("second", APPLIED), manifest=kept) == ""
