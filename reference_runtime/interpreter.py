@@ -69,16 +69,11 @@ class _Walk:
 
     async def _leaf(self, leaf: Json) -> None:
         self.told.add(leaf["id"])
-        outcome: Outcome = await self.ctx.operation({**leaf, **self._more(leaf)})
+        said = {**leaf, "action": self.leaves[leaf["of"]]} if leaf["op"] == "approve" else leaf
+        outcome: Outcome = await self.ctx.operation(said)
         if outcome.state == "failed" and not leaf.get("tolerate"):
             raise OperationFailed(leaf["id"], outcome.reason)
         self.nonces[leaf["id"]] = (outcome.answer or {}).get("nonce") if outcome.state == "succeeded" else None
-
-    def _more(self, leaf: Json) -> Json:
-        """What the context wants to know beside what the plan says: the call that is decided on, a child in this style."""
-        if leaf["op"] == "approve":
-            return {"action": self.leaves[leaf["of"]]}
-        return {"plan": documents.replayed(leaf["plan"])} if leaf["op"] == "child" else {}
 
     async def _race(self, node: Json) -> None:
         if not node["children"]:

@@ -91,7 +91,7 @@ class Runner:
                         nursery.start_soon(self._perform, turn)
         finally:
             while self._warm:
-                self._warm.popitem()[1].replay.close()
+                _let_go(self._warm.popitem()[1])
 
     async def _claim(self) -> list[Json]:
         ask = {
@@ -107,43 +107,49 @@ class Runner:
 
     async def _perform(self, turn: Json) -> None:
         """Run a turn, and those that follow at once from its report."""
-        while turn:
-            self._holding.add(turn["generation"])
-            try:
-                turn = await self._report(turn, *self._advance(turn))
-            finally:
-                self._holding.discard(turn.get("generation", 0))
-
-    def _advance(self, turn: Json) -> tuple[Json, Warm | None]:
-        workflow = self.workflows[turn["workflow"]]
         warm = self._warm.pop(turn["attempt"], None)
+        attempt = turn["attempt"]
+        while turn:
+            generation = turn["generation"]
+            self._holding.add(generation)
+            try:
+                said, warm = self._advance(turn, warm)
+                turn, warm = await self._report(turn, said, warm)
+            finally:
+                self._holding.discard(generation)
+        if warm is not None:
+            self._keep(attempt, warm)
+
+    def _advance(self, turn: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
         try:
-            if warm is None or warm.known[:2] != [turn["segment"], turn["length"]] or not turn["is_warm"]:
-                warm = begin(workflow, turn)
+            if warm is None or not turn["is_warm"]:
+                _let_go(warm)
+                warm = begin(self.workflows[turn["workflow"]], turn)
             return advance(warm, turn["told"]), warm
         except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun
             return {"commands": [], "end": {}, "trouble": f"refused: {type(error).__name__}: {error}"}, None
 
-    async def _report(self, turn: Json, said: Json, warm: Warm | None) -> Json:
-        """Have a turn taken; the one that follows from it, if any. A function whose report is not taken is let go."""
+    async def _report(self, turn: Json, said: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
+        """Have a turn taken; the one that follows from it, if any. A function that is over, or not taken, is let go."""
         code = self.workflows[turn["workflow"]].code
-        known = [] if warm is None else warm.known
         held = {name: turn[name] for name in ("attempt", "generation", "segment", "length", "outcomes")}
+        known = [] if warm is None else warm.known
         ask = {"turn": held, "execution": self.execution, "code": code, "known": known, **said}
         try:
             answer = await self.client.call("take_turn", ask, FOR_EVER)
         except Refusal:
             answer = {"turn": {}, "is_taken": False}
-        following: Json = answer["turn"]
-        is_over = bool(said["end"] or said["trouble"]) or not answer["is_taken"]
-        if warm is not None:
-            self._keep(turn["attempt"], warm, is_over=is_over)
-        return following
+        if said["end"] or not answer["is_taken"]:
+            _let_go(warm)
+            warm = None
+        return answer["turn"], warm
 
-    def _keep(self, attempt: str, warm: Warm, *, is_over: bool) -> None:
-        if is_over:
-            warm.replay.close()
-            return
+    def _keep(self, attempt: str, warm: Warm) -> None:
         self._warm[attempt] = warm
         if len(self._warm) > WARM_MAX:
-            self._warm.popitem(last=False)[1].replay.close()
+            _let_go(self._warm.popitem(last=False)[1])
+
+
+def _let_go(warm: Warm | None) -> None:
+    if warm is not None:
+        warm.replay.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -56,7 +56,8 @@ class TurnVerbs(ABC):
         self, turn: Json, execution: str, code: str, known: list[int], commands: list[Json], end: Json, trouble: str
     ) -> Json:
         """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any."""
-        held = Turn(**{"task": "", "workflow": "", "input": "", **turn})
+        held = _held(turn)
+        _check_commands(commands)
         following, is_taken = None, not trouble
         try:
             if is_taken:
@@ -88,3 +89,23 @@ class TurnVerbs(ABC):
             "commands": commands,
             "told": outcomes,
         }
+
+
+#: What a command says of itself, and the types this must have.
+_COMMAND = {"branch": str, "sequence": int, "kind": str, "id": str, "digest": str, "spec": dict}
+
+
+def _held(data: Json) -> Turn:
+    try:
+        return Turn(task="", workflow="", input="", **data)
+    except TypeError as error:
+        raise Refusal("bad-request", f"turn: {error}") from None
+
+
+def _check_commands(commands: list[Any]) -> None:
+    for command in commands:
+        if not isinstance(command, dict) or command.keys() != _COMMAND.keys():
+            raise Refusal("bad-request", f"a command has {', '.join(_COMMAND)}; got {command!r:.120}")
+        for name, wanted in _COMMAND.items():
+            if not isinstance(command[name], wanted):
+                raise Refusal("bad-request", f"command: {name} must be {wanted.__name__}; got {command[name]!r:.80}")

@@ -21,7 +21,7 @@ import attrs
 
 from reference_runtime import plan
 from reference_runtime.control import Control
-from reference_runtime.documents import INTERPRETER, workflow_of
+from reference_runtime.documents import INTERPRETER, replayed, workflow_of
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
 from reference_runtime.model import Json, Rejected, Tally, canonical
 from reference_runtime.replay import ABANDON
@@ -68,7 +68,7 @@ class Turns(Control):
             (attempt, found[0], canonical(found[1])),
         )
         for position, step in enumerate(plan.parse(found[1]) if found[0] == INTERPRETER else ()):
-            self._plan_operation(attempt, position, attrs.evolve(step, needs=()))
+            self._plan_operation(attempt, position, _asked_for_later(step))
 
     @abstractmethod
     def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
@@ -253,7 +253,7 @@ class Turns(Control):
     def _append(self, attempt: str, number: int, command: Json, steps: Mapping[str, Step]) -> None:
         spec = command["spec"]
         self.db.execute(
-            "INSERT INTO command_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO command_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 attempt,
                 number,
@@ -265,6 +265,8 @@ class Turns(Control):
                 canonical(spec),
             ),
         )
+        if self.db.changes() == 0:
+            raise PlanError(f"operation {command['id']!r} was asked for before; each needs an id of its own")
         if command["kind"] == ABANDON:
             for operation in spec["operations"]:
                 self._abandon(attempt, operation)
@@ -336,6 +338,12 @@ class Turns(Control):
             (canonical(state), turn.attempt),
         )
         self._log_run(turn.attempt, "continued", f"segment {turn.segment + 1}")
+
+
+def _asked_for_later(step: Step) -> Step:
+    """A step as an operation that the interpreter will ask for: when it may begin, the workflow says; so do its children."""
+    more = {**step.more, "plan": replayed(step.more["plan"])} if step.kind == "child" else step.more
+    return attrs.evolve(step, needs=(), more=more)
 
 
 def _mentioned(spec: Json) -> tuple[Json, ...]:

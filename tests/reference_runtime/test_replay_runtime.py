@@ -1,0 +1,213 @@
+"""Workflows on a whole runtime: server, workers that come and go, warm functions and cold ones, code that changes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import trio
+
+from reference_runtime import Client, Patience, Rejected, Worker, runner
+from reference_runtime.documents import replayed
+from reference_runtime.interpreter import INTERPRETER
+from reference_runtime.model import Json
+from reference_runtime.workflow import Context, OperationFailed, Workflow, workflow
+from tests.runtime_rig import DEADLINE_S, MS, FakeTools, call, par, plan, served, sleep, states, until, wait
+
+WORK = {"version": 1, "workflow": "agent", "input": {"n": 3}}
+
+
+@workflow("agent")
+async def agent(ctx: Context, input_: Any) -> Json:
+    """Draw, call side by side, race a wait against a sleep, and say what came of it."""
+    drawn = await ctx.random()
+    answers = await ctx.gather(*(ctx.call("ledger", {"n": n, "drawn": drawn}) for n in range(input_["n"])))
+    first, _ = await ctx.race(ctx.wait("go"), ctx.sleep(20 * MS))
+    started_ns = await ctx.now()
+    last = await ctx.call("reader", {"after": [one["nonce"] for one in answers]})
+    return {"drawn": drawn, "first": first, "last": last["nonce"], "started": started_ns > 0, "id": await ctx.uuid()}
+
+
+@contextlib.asynccontextmanager
+async def _worker(port: int, tools: FakeTools, *workflows: Workflow) -> AsyncIterator[Worker]:
+    one = Worker(Client("127.0.0.1", port), tools, workflows=workflows)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one.run)
+        yield one
+        nursery.cancel_scope.cancel()
+
+
+def _client(port: int) -> Client:
+    return Client("127.0.0.1", port, patience=Patience(total_ns=DEADLINE_S * 1000 * MS))
+
+
+def _run(tmp_path: Any, document: Json, workflows: Sequence[Workflow], tools: FakeTools | None = None) -> Json:
+    """Have one document done by one worker; its last status, with the history it left."""
+
+    async def main() -> Json:
+        async with served(tmp_path / "s.db") as (server, port), _client(port) as client:
+            async with _worker(port, tools or FakeTools(), *workflows):
+                await client.submit("t", document)
+                status = await until(client, "t", "done", "failed", "blocked")
+            history = server.store._rows("SELECT branch, sequence, kind, id FROM command_history ORDER BY number")
+            return {**status, "history": history}
+
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("warm_max", [0, 256])
+def test_cold_and_warm_do_the_same(tmp_path, monkeypatch, warm_max):
+    """A function begun anew for every turn leaves the history of one that was kept: same commands, same places."""
+    monkeypatch.setattr(runner, "WARM_MAX", warm_max)
+    status = _run(tmp_path, WORK, [agent])
+    assert status["state"] == "done"
+    assert status["result"]["first"] == 1
+    assert [f"{branch}:{sequence} {kind} {id_}" for branch, sequence, kind, id_ in status["history"]] == [
+        ":0 nondet random#1",
+        "all1.0:1 call all1.0.ledger#1",
+        "all1.1:1 call all1.1.ledger#1",
+        "all1.2:1 call all1.2.ledger#1",
+        "first1.0:1 wait first1.0.go#1",
+        "first1.1:1 sleep first1.1.sleep#1",
+        ":1 abandon abandon#1",
+        ":0 nondet time#1",
+        ":2 call reader#1",
+        ":0 nondet uuid#1",
+    ]
+    assert states(status)["first1.0.go#1"] == "skipped"
+
+
+def _accepted(status: Json) -> int:
+    return sum(one["state"] == "succeeded" for one in status["operations"])
+
+
+def test_workers_that_die_between_turns(tmp_path):
+    """Each worker is gone after one accepted result; the next one goes on from the history, and no call is made twice."""
+    tools = FakeTools()
+
+    @workflow("agent")
+    async def chain(ctx: Context, _: Any) -> list[str]:
+        return [(await ctx.call("ledger", {"n": n}))["nonce"] for n in range(4)]
+
+    async def main() -> Json:
+        async with served(tmp_path / "s.db", lease_ns=50 * MS) as (_, port), _client(port) as client:
+            await client.submit("t", WORK)
+            status = await client.status("t")
+            with trio.fail_after(DEADLINE_S):
+                while (before := status)["state"] != "done":
+                    async with _worker(port, tools, chain):
+                        while _accepted(status) == _accepted(before) and status["state"] != "done":
+                            status = await client.status("t")
+            return status
+
+    status = trio.run(main)
+    assert len(status["result"]) == 4
+    assert len(tools.effects) == 4
+
+
+@workflow("agent", code="2")
+async def other_agent(ctx: Context, _: Any) -> str:
+    """The same first step, and another second one."""
+    await ctx.call("ledger", {"n": 1}, id="a")
+    await ctx.call("reader", id="x")
+    return "other"
+
+
+@workflow("agent", code="1")
+async def first_agent(ctx: Context, _: Any) -> str:
+    await ctx.call("ledger", {"n": 1}, id="a")
+    await ctx.wait("go", id="w")
+    return "first"
+
+
+def test_incompatible_code_parks_and_compatible_code_goes_on(tmp_path):
+    """A deployment whose code does not fit is told so with both commands; rolled back, the task ends as if nothing was."""
+
+    async def main() -> tuple[Json, Json]:
+        async with served(tmp_path / "s.db") as (_, port), _client(port) as client:
+            await client.submit("t", WORK)
+            async with _worker(port, FakeTools(), first_agent):
+                await until(client, "t", "waiting")
+            async with _worker(port, FakeTools(), other_agent):
+                await client.signal("t", "1", "go", {"nonce": "n"})
+                parked = await until(client, "t", "blocked")
+            async with _worker(port, FakeTools(), first_agent):
+                return parked, await until(client, "t", "done")
+
+    parked, done = trio.run(main)
+    assert parked["reason"].startswith("diverged: at main:2 history has main:2 wait 'w'")
+    assert ", the code has main:2 call 'x'" in parked["reason"]
+    assert done["result"] == "first"
+
+
+def test_a_stop_never_enters_history(tmp_path):
+    """A cancelled workflow is over with what it had; its history holds no trace of the stop, and no turn follows."""
+
+    async def main() -> tuple[Json, Any]:
+        async with served(tmp_path / "s.db") as (server, port), _client(port) as client:
+            async with _worker(port, FakeTools(), first_agent):
+                await client.submit("t", WORK)
+                await until(client, "t", "waiting")
+                await client.call("cancel", {"task": "t", "id": "c"})
+                status = await until(client, "t", "cancelled")
+            return status, server.store._rows("SELECT operation FROM outcome_history")
+
+    status, outcomes = trio.run(main)
+    assert outcomes == [("a",)]
+    assert status["cancel"] == "quiescent"
+
+
+@workflow("agent")
+async def sleepy(ctx: Context, _: Any) -> None:
+    """Break the one rule there is."""
+    await ctx.call("ledger", id="a")
+    await trio.sleep(0)
+
+
+def test_a_foreign_await_parks_the_task_with_its_name(tmp_path):
+    """What cannot be recorded is refused where it stands, and the task waits for better code."""
+    status = _run(tmp_path, WORK, [sleepy])
+    assert status["state"] == "blocked"
+    assert "operations of its context only" in status["reason"]
+    assert "awaits trio." in status["reason"]
+
+
+def test_a_refusal_may_be_caught(tmp_path):
+    """A definite no is raised in the function, which decides what it means."""
+
+    @workflow("agent")
+    async def careful(ctx: Context, _: Any) -> str:
+        try:
+            await ctx.call("ledger", id="a")
+        except OperationFailed as failed:
+            return f"{failed.operation} was refused"
+        return "not reached"
+
+    status = _run(tmp_path, WORK, [careful], FakeTools(script={"a": [Rejected("422: no")]}))
+    assert (status["state"], status["result"]) == ("done", "a was refused")
+
+
+def test_a_plan_in_the_style_of_replay(tmp_path):
+    """The interpreter carries a plan out under its own ids, with the result and the shown operations of a plan."""
+    made = plan(call("a"), par(call("b", carries=("a",)), sleep("s", 1)), call("c", "reader", carries=("b",)))
+    tools = FakeTools()
+    status = _run(tmp_path, replayed(made), [INTERPRETER], tools)
+    assert status["state"] == "done"
+    assert status["result"] == {"a": "a#1", "b": "b#1", "c": "c#1"}
+    assert [one["id"] for one in status["operations"]] == ["a", "b", "s", "c"]
+    assert [dict(one.carries) for one in tools.calls] == [{}, {"a": "a#1"}, {"b": "b#1"}]
+
+
+def test_a_plan_shows_what_is_still_to_come(tmp_path):
+    """Before its turn, every operation of an interpreted plan is shown as planned."""
+
+    async def main() -> Json:
+        async with served(tmp_path / "s.db") as (_, port), _client(port) as client:
+            await client.submit("t", replayed(plan(wait("w", "go"), call("a"))))
+            return await client.status("t")
+
+    status = trio.run(main)
+    assert states(status) == {"w": "planned", "a": "planned"}
+    assert [one["ready"] for one in status["operations"]] == [False, False]
