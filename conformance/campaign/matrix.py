@@ -151,7 +151,8 @@ def examine_all(
         yield from (one for one in answers if one is not None)
         return
     with parallel.working(processes, stopping) as pool:
-        yield from (one for one in pool.do((examine, name, runs) for name in names) if one is not None)
+        tasks = ((examine, name, runs) for name in names)
+        yield from (one for one in pool.do(tasks, ahead=len(names)) if one is not None)  # a survivor takes long
 
 
 def mutants(

@@ -1,7 +1,7 @@
 """Processes of our own that share the work of a campaign, and are gone when it is, however it ends.
 
     working(n, stopping)   `n` of them while the block runs; a `Pool`
-    Pool.do(tasks)         results in the order of the tasks, at most two waiting per process
+    Pool.do(tasks)         results in the order of the tasks, at most so many waiting per process
     stopped()              asked inside a task: has the campaign been asked to stop?
 
 What the terminal or an init system sends to a whole group of processes is meant for the first one, which decides what it
@@ -47,11 +47,14 @@ class Pool:
     _stop: Event
     _stopping: Callable[[], bool]
 
-    def do(self, tasks: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
-        """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them."""
+    def do(self, tasks: Iterator[tuple[Any, ...]], ahead: int = 2) -> Iterator[Any]:
+        """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them.
+
+        `ahead` tasks per process are handed out before their turn: many, where they are small and take unlike times.
+        """
         waiting: list[Future[Any]] = []
         while True:
-            while len(waiting) < 2 * self.processes and not self._stopping() and (task := next(tasks, None)):
+            while len(waiting) < ahead * self.processes and not self._stopping() and (task := next(tasks, None)):
                 with _shielded():  # the first task starts the processes
                     waiting.append(self._pool.submit(*task))
             if not waiting:
