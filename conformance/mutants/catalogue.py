@@ -124,12 +124,14 @@ def dispatch_before_dependency(patch: Patch) -> None:
 def merge_equal_operations(patch: Patch) -> None:
     """A worker answers a call from its memory of an equal call, so that two operations become one."""
     memory: dict[str, Outcome] = {}
+    under_way: dict[tuple[str, str], trio.Lock] = {}
 
     async def invoke(self: Worker, ticket: Ticket) -> Outcome:
         same = canonical([ticket.attempt, ticket.tool, ticket.params, dict(ticket.carries)])
-        if same not in memory or memory[same].report != "succeeded":
-            memory[same] = await original(self, ticket)
-        return memory[same]
+        async with under_way.setdefault((self.execution, same), trio.Lock()):
+            if same not in memory or memory[same].report != "succeeded":
+                memory[same] = await original(self, ticket)
+            return memory[same]
 
     original = Worker.invoke
     patch.replace(Worker, "invoke", invoke)
