@@ -7,31 +7,16 @@ tries again after every unknown outcome. What it does wrong, it does because a `
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 import trio
 
 from conformance.control import Answer
 from conformance.driver import Observation, observe
-from conformance.world import Bounds, Subject
-from scenarios.history import (
-    Answered,
-    Asked,
-    Closed,
-    Declared,
-    Died,
-    Event,
-    Fired,
-    OperationStatus,
-    Paused,
-    Received,
-    Replied,
-    Resumed,
-    Started,
-    Status,
-)
+from conformance.world import Bounds, Sighting, Subject, Unit
+from scenarios.history import Declared, OperationStatus, Status
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
 from simkit.errors import Problem, SimkitError
@@ -51,8 +36,6 @@ TWO_GATES = Plan(
     Seq("main", (Wait("w", "go"), Call("a", "ledger", {}, ("w",)), Wait("v", "on"), Call("b", "ledger", {}, ("v",))))
 )
 NAP = Plan(Seq("main", (Call("a", "ledger"), Sleep("s", 300 * MS), Call("b", "ledger"))))
-
-E = TypeVar("E", bound=Event)
 
 
 @attrs.frozen
@@ -97,6 +80,7 @@ class ToyWorld:
         self.watches: dict[tuple[str, int], Callable[[], None]] = {}
         self.crossed: dict[str, int] = {}
         self.nonces = 0
+        self.done: list[tuple[Any, ...]] = []  # what was done to machines
         self.outside: Outside | None = None
         self.gate: Gate | None = None
 
@@ -118,7 +102,7 @@ class ToyWorld:
         self.outside, self.gate = outside, gate
         yield
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> ToyUnit:
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
         await trio.sleep(0.005)
         fresh = ToyUnit(self, unit, incarnation)
         self.units.append(fresh)
@@ -128,6 +112,15 @@ class ToyWorld:
 
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self.watches[unit, nth] = strike
+
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+        self.watches[unit, nth] = lambda: self.done.append(("eio", strike()))
+
+    def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
+        return {name: f"canary-{self.nonce()}" for name in names}
+
+    def scan(self, secrets: Mapping[str, str]) -> Sighting:
+        return Sighting(("store", "logs"))
 
     def cross(self, unit: str) -> None:
         """A storage boundary of `unit`."""
@@ -166,6 +159,21 @@ class ToyUnit:
 
     async def resume(self) -> None:
         self.running.set()
+
+    def jump(self, ns: int) -> None:
+        self.world.done.append(("jump", self.name, ns))
+
+    def full(self, on: bool) -> None:
+        self.world.done.append(("full", self.name, on, self.world.now_ns()))
+
+    def flip(self) -> bool:
+        assert not self.alive
+        self.world.done.append(("flip", self.name))
+        return self.world.journal.plan is not None  # before that there is nothing to damage
+
+    def wipe(self) -> None:
+        assert not self.alive
+        self.world.done.append(("wipe", self.name))
 
     def last_words(self) -> str:
         return "goodbye"
@@ -238,6 +246,9 @@ class ToyChannel:
 
     async def drop(self) -> None:
         pass
+
+    async def cut(self, reply: Reply) -> None:
+        self.answered.set()
 
 
 class ToyControl:
@@ -315,7 +326,7 @@ def _problem(code: str) -> SimkitError:
     return SimkitError(Problem(code, code, "toy"))
 
 
-# ---- running and reading
+# ---- running
 
 
 def watch(
@@ -341,45 +352,3 @@ def watch(
     if isinstance(seen, SimkitError):
         raise seen
     return seen
-
-
-def events(seen: Observation, kind: type[E], **fields: Any) -> list[E]:
-    """The events of one kind whose fields have these values, in order."""
-    return [
-        event
-        for event in seen.history.events
-        if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items())
-    ]
-
-
-def place(seen: Observation, event: Event) -> int:
-    """Where an event stands in the order of observation."""
-    return next(index for index, one in enumerate(seen.history.events) if one is event)
-
-
-def story(seen: Observation) -> list[str]:
-    """The run in words, statuses left out: short enough to be read in an assertion."""
-    return [words for event in seen.history.events if (words := _words(event))]
-
-
-def _words(event: Event) -> str:
-    name = type(event).__name__.lower()
-    match event:
-        case Fired():
-            return f"fired {event.label}"
-        case Received():
-            return f"{name} {event.op}#{event.incarnation}"
-        case Asked():
-            return f"asked {event.verb}#{event.incarnation}" if event.verb != "status" else ""
-        case Answered():
-            return f"answered {event.outcome}" if event.status is None else ""
-        case Replied():
-            return f"replied {event.status} {event.kind} {event.delivery}"
-        case Died():
-            return f"died {event.unit}#{event.incarnation} {event.cause}"
-        case Closed():
-            return f"closed {event.reason}"
-        case Started() | Paused() | Resumed():
-            return f"{name} {getattr(event, 'unit', '')}#{event.incarnation}"
-        case _:
-            return name

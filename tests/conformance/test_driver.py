@@ -23,20 +23,8 @@ from scenarios.interruption import Action, Barrier, Interruption, Site
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
 from scenarios.rules import judge_all
 from simkit.errors import SimkitError
-from tests.conformance.driver_rig import (
-    BOUNDS,
-    CHAIN,
-    GATE_FIRST,
-    GATED,
-    MS,
-    NAP,
-    TWO_GATES,
-    Habits,
-    events,
-    place,
-    story,
-    watch,
-)
+from tests.conformance.driver_rig import BOUNDS, CHAIN, GATE_FIRST, GATED, MS, NAP, TWO_GATES, Habits, watch
+from tests.conformance.seen_rig import events, place, story
 
 BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 

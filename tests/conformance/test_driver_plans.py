@@ -18,8 +18,8 @@ from scenarios.history import (
 )
 from scenarios.interruption import Interruption
 from scenarios.plan import Approve, Artifact, Branch, Call, Child, Plan, Seq, Wait, approval_digest, content
-from tests.conformance.driver_rig import CHAIN, events, place
-from tests.conformance.seen_rig import at, closed
+from tests.conformance.driver_rig import CHAIN
+from tests.conformance.seen_rig import at, closed, events, place
 from tests.conformance.verbs_rig import Faults, watch
 
 PAY = Call("pay", "ledger", {"amount": 7})
@@ -37,7 +37,7 @@ def test_an_approval_is_given_by_alice_for_what_the_status_shows() -> None:
     (look,) = events(seen.observation, Received, service="desk")
     assert (look.op, look.lookup) == ("ok", True)
     assert place(seen.observation, look) < place(seen.observation, events(seen.observation, Received, op="pay")[0])
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_an_arm_that_is_not_taken_keeps_nobody_waiting() -> None:
@@ -46,7 +46,7 @@ def test_an_arm_that_is_not_taken_keeps_nobody_waiting() -> None:
     seen = watch(Plan(Seq("main", (Call("a", "ledger"), arms, Wait("w", "go"), Call("b", "ledger")))))
     assert len({"left", "right"} & {one.op for one in events(seen.observation, Received)}) == 1
     assert [one.name for one in events(seen.observation, Asked, verb="signal")] == ["go"]
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_a_wait_that_has_run_out_is_not_signalled() -> None:
@@ -54,7 +54,7 @@ def test_a_wait_that_has_run_out_is_not_signalled() -> None:
     waits = Seq("main", (Call("a", "ledger"), Wait("w", "go", 1), Wait("v", "go"), Call("b", "ledger", {}, ("v",))))
     seen = watch(Plan(waits))
     assert {one.id for one in events(seen.observation, Asked, verb="signal")} == {"r:v"}
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_what_a_child_asks_is_its_parents_under_a_longer_name() -> None:
@@ -72,7 +72,7 @@ def test_a_detached_child_is_followed_to_its_end() -> None:
     seen = watch(Plan(Seq("main", (Call("a", "ledger"), Child("c", Call("x", "ledger"), detached=True)))))
     (asked,) = [one for one in events(seen.observation, Asked, verb="status") if one.run != "r"]
     assert asked.run == "r/c"
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_artifacts_are_fetched_and_hashed_by_the_kit() -> None:

@@ -20,8 +20,8 @@ from scenarios.history import (
 )
 from scenarios.interruption import ACTIONS, Action, Interruption, Site
 from scenarios.plan import Approve, Call, Par, Plan, Seq, Wait, approval_digest
-from tests.conformance.driver_rig import BOUNDS, CHAIN, MS, Habits, events, place
-from tests.conformance.seen_rig import at, closed, final, outcomes
+from tests.conformance.driver_rig import BOUNDS, CHAIN, MS, Habits
+from tests.conformance.seen_rig import at, closed, events, final, outcomes, place
 from tests.conformance.verbs_rig import Faults, watch
 
 PAY = Call("pay", "ledger", {"amount": 7})
@@ -42,7 +42,7 @@ def test_a_cancel_is_answered_while_the_call_is_held() -> None:
     (effect,) = events(seen.observation, Applied)
     assert cancel.id == "r:cancel:1"
     assert place(seen.observation, answer) < place(seen.observation, effect)
-    assert (final(seen), closed(seen)) == ("cancelled", "settled")
+    assert (final(seen.observation), closed(seen.observation)) == ("cancelled", "settled")
 
 
 def test_a_cancel_nobody_knows_the_fate_of_is_sent_again_with_its_id() -> None:
@@ -50,7 +50,7 @@ def test_a_cancel_nobody_knows_the_fate_of_is_sent_again_with_its_id() -> None:
     seen = watch(CHAIN, Interruption("cancel", at("a", "received")), faults=Faults(indefinite_cancels=3))
     asked = events(seen.observation, Asked, verb="cancel")
     assert [one.id for one in asked] == ["r:cancel:1"] * 4
-    assert outcomes(seen, "cancel")[-1] == "accepted"
+    assert outcomes(seen.observation, "cancel")[-1] == "accepted"
 
 
 @pytest.mark.parametrize("action", ["lose-ack", "repeat", "kill"])
@@ -59,9 +59,9 @@ def test_the_acknowledgement_of_a_cancel_is_a_site(action: Action) -> None:
     strike = Interruption(action, Site("ack", verb="cancel"))
     seen = watch(CHAIN, Interruption("cancel", at("a", "applied")), strike)
     assert seen.observation.unfired == ()
-    assert len(outcomes(seen, "cancel")) == (1 if action == "kill" else 2)
+    assert len(outcomes(seen.observation, "cancel")) == (1 if action == "kill" else 2)
     assert len(events(seen.observation, Died)) == (1 if action == "kill" else 0)
-    assert (final(seen), closed(seen)) == ("cancelled", "settled")
+    assert (final(seen.observation), closed(seen.observation)) == ("cancelled", "settled")
 
 
 def test_a_halted_run_is_not_stuck() -> None:
@@ -71,7 +71,7 @@ def test_a_halted_run_is_not_stuck() -> None:
     paused, unpaused = (events(seen.observation, Asked, verb=verb)[0] for verb in ("pause", "unpause"))
     assert unpaused.at_ns - paused.at_ns >= 6 * BOUNDS.settle_ns
     assert [one.at_ns > unpaused.at_ns for one in events(seen.observation, Received)] == [False, True]
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_directions_come_in_order_and_the_last_one_counts() -> None:
@@ -93,7 +93,7 @@ def test_directions_come_in_order_and_the_last_one_counts() -> None:
 def test_signals_that_nothing_waits_for() -> None:
     """One of no name in the plan, and at the end one more of a name that was known."""
     seen = watch(GATED, Interruption("unmatched", at("a", "applied")), Interruption("late-signal", Site("end")))
-    assert outcomes(seen, "signal") == ["unmatched", "buffered", "buffered"]
+    assert outcomes(seen.observation, "signal") == ["unmatched", "buffered", "buffered"]
     assert [one.name for one in events(seen.observation, Asked, verb="signal")] == ["nobody", "go", "go"]
     assert seen.observation.unfired == ()
 
@@ -107,7 +107,7 @@ def test_a_signal_may_be_held_back_until_its_wait_has_run_out() -> None:
     assert seen.world.journal.accepted["w"] == ""
     without = watch(GATED, Interruption("late-signal", Site("waiting", "w")))
     assert without.observation.unfired == ("late-signal@waiting:w",)
-    assert closed(without) == "settled"
+    assert closed(without.observation) == "settled"
 
 
 def test_a_misused_id_brings_another_plan() -> None:
@@ -115,8 +115,8 @@ def test_a_misused_id_brings_another_plan() -> None:
     again = Interruption("repeat", at("b", "applied", verb="start"))
     seen = watch(CHAIN, Interruption("misuse", at("a", "applied")), again)
     assert [one.payload is not None for one in events(seen.observation, Asked, verb="start")] == [False, True, False]
-    assert outcomes(seen, "start") == ["ok", "error: another plan under a known id", "ok"]
-    assert closed(seen) == "settled"
+    assert outcomes(seen.observation, "start") == ["ok", "error: another plan under a known id", "ok"]
+    assert closed(seen.observation) == "settled"
 
 
 def test_a_notice_tells_of_the_effect_twice_and_of_one_that_belongs_nowhere() -> None:
@@ -124,7 +124,7 @@ def test_a_notice_tells_of_the_effect_twice_and_of_one_that_belongs_nowhere() ->
     seen = watch(CHAIN, Interruption("notice", at("a", "applied"), ns=30 * MS, target="a"))
     (effect, *_), notices = events(seen.observation, Applied), events(seen.observation, Asked, name="notice")
     assert [one.nonce == effect.nonce for one in notices] == [True, True, False]
-    assert outcomes(seen, "signal") == ["released", "duplicate", "unmatched"]
+    assert outcomes(seen.observation, "signal") == ["released", "duplicate", "unmatched"]
     assert notices[0].at_ns - effect.at_ns >= 30 * MS
     never = watch(CHAIN, Interruption("notice", at("a", "received"), target="b"))
     assert len(never.observation.unfired) == 1
@@ -139,13 +139,13 @@ def test_a_crowd_is_started_and_followed_to_its_end() -> None:
     last = {one.run: one.ask for one in events(seen.observation, Asked, verb="status")}
     ends = {run: events(seen.observation, Answered, ask=ask)[0].status for run, ask in last.items()}
     assert {status.state for status in ends.values() if status} == {"done"}
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_a_crowd_that_is_forgotten_is_not_followed_for_ever() -> None:
     """The run that is judged has ended in time all the same."""
     seen = watch(CHAIN, Interruption("crowd", at("a", "applied"), arg="3"), faults=Faults(forgets_crowd=True))
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
     assert events(seen.observation, Closed)[0].at_ns < 3 * BOUNDS.settle_ns
 
 
@@ -162,17 +162,17 @@ def test_a_crowd_without_a_number_has_not_fired(arg: str | None) -> None:
 def test_a_denial_ends_the_run() -> None:
     """What it was about is never asked for."""
     seen = watch(APPROVED, Interruption("deny", AT_OK))
-    assert outcomes(seen, "decide") == ["denied"]
+    assert outcomes(seen.observation, "decide") == ["denied"]
     assert events(seen.observation, Received, op="pay") == []
-    assert (final(seen), closed(seen)) == ("failed", "settled")
+    assert (final(seen.observation), closed(seen.observation)) == ("failed", "settled")
 
 
 def test_a_forged_decision_comes_first() -> None:
     """By somebody without authority; then the run goes on by the real one."""
     seen = watch(APPROVED, Interruption("forge", AT_OK))
     assert [one.actor for one in events(seen.observation, Asked, verb="decide")] == ["mallory", "alice"]
-    assert outcomes(seen, "decide") == ["error: no-authority", "approved"]
-    assert final(seen) == "done"
+    assert outcomes(seen.observation, "decide") == ["error: no-authority", "approved"]
+    assert final(seen.observation) == "done"
 
 
 def test_authority_is_withdrawn_before_the_release_can_look_it_up() -> None:
@@ -183,7 +183,7 @@ def test_authority_is_withdrawn_before_the_release_can_look_it_up() -> None:
     looks = events(seen.observation, Received, service="desk")
     assert [withdrawn.at_ns <= one.at_ns <= given.at_ns for one in looks] == [True, False]
     assert [one.id for one in events(seen.observation, Asked, verb="decide")] == ["r:ok:1", "r:ok:2"]
-    assert (final(seen), closed(seen)) == ("done", "settled")
+    assert (final(seen.observation), closed(seen.observation)) == ("done", "settled")
 
 
 def test_a_decision_may_come_too_late() -> None:
@@ -191,8 +191,8 @@ def test_a_decision_may_come_too_late() -> None:
     seen = watch(BRIEF, Interruption("late-decision", AT_OK))
     (decision,) = events(seen.observation, Asked, verb="decide")
     assert decision.at_ns >= 300 * MS
-    assert outcomes(seen, "decide") == ["error: expired"]
-    assert final(seen) == "failed"
+    assert outcomes(seen.observation, "decide") == ["error: expired"]
+    assert final(seen.observation) == "failed"
     assert watch(APPROVED, Interruption("late-decision", AT_OK)).observation.unfired == ("late-decision@waiting:ok",)
 
 
@@ -203,8 +203,8 @@ def test_two_decisions_cross() -> None:
         ("r:ok:1", "approve"),
         ("r:ok:2", "deny"),
     ]
-    assert outcomes(seen, "decide") == ["approved", "error: already-decided"]
-    assert final(seen) == "done"
+    assert outcomes(seen.observation, "decide") == ["approved", "error: already-decided"]
+    assert final(seen.observation) == "done"
 
 
 def test_a_stale_decision_is_followed_by_one_for_what_is_shown() -> None:
@@ -212,8 +212,8 @@ def test_a_stale_decision_is_followed_by_one_for_what_is_shown() -> None:
     seen = watch(APPROVED, Interruption("stale-decision", AT_OK))
     old, new = events(seen.observation, Asked, verb="decide")
     assert (old.digest, new.digest) == (approval_digest(PAY), approval_digest(PAY, {"amount": 101}))
-    assert outcomes(seen, "decide") == ["error: stale-digest", "approved"]
-    assert final(seen) == "done"
+    assert outcomes(seen.observation, "decide") == ["error: stale-digest", "approved"]
+    assert final(seen.observation) == "done"
 
 
 @pytest.mark.parametrize("action", ["lose-ack", "repeat", "kill"])
@@ -222,8 +222,8 @@ def test_the_acknowledgement_of_a_decision_is_a_site(action: Action) -> None:
     seen = watch(APPROVED, Interruption(action, Site("ack", "ok", verb="decide")))
     assert seen.observation.unfired == ()
     assert {one.id for one in events(seen.observation, Asked, verb="decide")} == {"r:ok:1"}
-    assert len(outcomes(seen, "decide")) == (1 if action == "kill" else 2)
-    assert (final(seen), closed(seen)) == ("done", "settled")
+    assert len(outcomes(seen.observation, "decide")) == (1 if action == "kill" else 2)
+    assert (final(seen.observation), closed(seen.observation)) == ("done", "settled")
 
 
 def test_a_kill_while_a_decision_is_waited_for_comes_before_it() -> None:
@@ -231,7 +231,7 @@ def test_a_kill_while_a_decision_is_waited_for_comes_before_it() -> None:
     seen = watch(APPROVED, Interruption("kill", AT_OK))
     (decision,) = events(seen.observation, Asked, verb="decide")
     assert decision.incarnation == 2
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 # ---- machines
@@ -246,7 +246,7 @@ def test_a_unit_may_stay_down_for_a_while() -> None:
     assert back.at_ns - death.at_ns >= ns
     assert [one for one in events(seen.observation, Asked) if death.at_ns < one.at_ns < back.at_ns] == []
     assert place(seen.observation, events(seen.observation, Quiet)[0]) > place(seen.observation, back)
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_poison_kills_at_every_request_and_gives_up() -> None:
@@ -255,7 +255,7 @@ def test_poison_kills_at_every_request_and_gives_up() -> None:
     assert len(events(seen.observation, Died)) == len(events(seen.observation, Fired)) == 12
     assert seen.observation.fired == ("kill@a#0.received",)
     assert [one.incarnation for one in events(seen.observation, Received, op="a")] == list(range(1, 14))
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_another_version_of_the_code_is_deployed() -> None:
@@ -290,7 +290,7 @@ def test_a_second_worker_stands_beside_the_first() -> None:
     assert events(seen.observation, Died) == []
     assert {one.incarnation for one in events(seen.observation, Asked)} == {1}
     assert {one.incarnation for one in events(seen.observation, Received)} == {1, 2}
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_a_second_worker_may_be_struck_at_its_own_call() -> None:
@@ -300,7 +300,7 @@ def test_a_second_worker_may_be_struck_at_its_own_call() -> None:
     seen = watch(GATED, Interruption("second", at("a", "applied")), kill, again)
     assert {one.incarnation for one in events(seen.observation, Died)} <= {1, 2}
     assert seen.observation.unfired == ()
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 @pytest.mark.parametrize("action", ["flip", "wipe"])
@@ -310,7 +310,7 @@ def test_the_state_of_a_dead_unit_is_damaged_before_it_comes_back(action: Action
     assert seen.world.done == [(action, "engine")]
     assert [one.unit for one in events(seen.observation, Died)] == ["engine"]
     assert seen.observation.unfired == ()
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_damage_to_nothing_has_not_fired() -> None:
@@ -327,9 +327,9 @@ def test_a_clock_jumps_and_a_disk_is_full_for_a_while() -> None:
     (jumped, on, off) = seen.world.done
     assert jumped == ("jump", "engine", -5 * MS)
     assert (on[:3], off[:3]) == (("full", "worker", True), ("full", "worker", False))
-    assert off[3] - on[3] == 6 * BOUNDS.settle_ns  # type: ignore[operator]
+    assert off[3] - on[3] == 6 * BOUNDS.settle_ns
     assert events(seen.observation, Died) == []
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"
 
 
 def test_an_operation_of_the_disk_fails_once() -> None:
@@ -364,4 +364,4 @@ def test_no_action_is_unknown_to_the_saboteur(action: Action) -> None:
     plan = Plan(Par("main", (Call("a", "ledger"), Call("b", "ledger"))))
     seen = watch(plan, Interruption(action, Site("waiting", "nothing")))
     assert seen.observation.unfired == (f"{action}@waiting:nothing",)
-    assert closed(seen) == "settled"
+    assert closed(seen.observation) == "settled"

@@ -24,7 +24,7 @@ from simkit.case import Case
 from simkit.crashes import crash_points
 from simkit.errors import ExitCode, SimkitError
 from simkit.world import Limits, run
-from tests.conformance.driver_rig import events
+from tests.conformance.seen_rig import events
 
 REFERENCE = targets.parse("reference")
 CHAIN = catalogue.STORIES["chain"].plan

@@ -20,7 +20,7 @@ from scenarios.plan import Call, Plan, Seq
 from simkit.crashes import CrashPoint
 from simkit.errors import SimkitError
 from simkit.points import PointCount
-from tests.conformance.driver_rig import events
+from tests.conformance.seen_rig import events
 
 REFERENCE = targets.parse("reference")
 SMALL = Scenario("small", Plan(Seq("main", (Call("a", "ledger"),))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 import attrs
@@ -17,7 +17,7 @@ import trio
 from conformance.control import Answer
 from conformance.driver import Observation, observe
 from conformance.manifest import Verb
-from conformance.world import Sighting, Subject
+from conformance.world import Sighting, Subject, Unit
 from scenarios.history import ApprovalStatus, Declared, OperationStatus, Status
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import (
@@ -75,16 +75,15 @@ class Extras:
 
 
 class VerbsWorld(ToyWorld):
-    """Keeps what it is asked to do to its machines."""
+    """Keeps what its units are launched with."""
 
     def __init__(self, habits: Habits, faults: Faults, nursery: trio.Nursery) -> None:
         super().__init__(habits, nursery)
         self.faults, self.extras = faults, Extras()
         self.launches: list[tuple[str, int, str, str]] = []  # unit, incarnation, code, forget
-        self.done: list[tuple[object, ...]] = []  # what was done to machines
         self.secrets: dict[str, str] = {}
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> ToyUnit:
+    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
         await trio.sleep(0.005)
         self.launches.append((unit, incarnation, code, forget))
         fresh = VerbsUnit(self, unit, incarnation)
@@ -93,11 +92,8 @@ class VerbsWorld(ToyWorld):
             self.nursery.start_soon(fresh.live)
         return fresh
 
-    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
-        self.watches[unit, nth] = lambda: self.done.append(("eio", strike()))
-
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
-        self.secrets = {name: f"canary-{self.nonce()}" for name in names}
+        self.secrets = {**super().entrust(names)}
         return self.secrets
 
     def scan(self, secrets: Mapping[str, str]) -> Sighting:
@@ -112,21 +108,6 @@ class VerbsUnit(ToyUnit):
         super().__init__(world, name, incarnation)
         if self.control is not None:
             self.control = VerbsControl(self)
-
-    def jump(self, ns: int) -> None:
-        self.world.done.append(("jump", self.name, ns))
-
-    def full(self, on: bool) -> None:
-        self.world.done.append(("full", self.name, on, self.world.now_ns()))
-
-    def flip(self) -> bool:
-        assert not self.alive
-        self.world.done.append(("flip", self.name))
-        return self.world.journal.plan is not None  # before that there is nothing to damage
-
-    def wipe(self) -> None:
-        assert not self.alive
-        self.world.done.append(("wipe", self.name))
 
     async def work(self, plan: Plan) -> None:
         self.world.nursery.start_soon(self.attend_others)
