@@ -28,6 +28,7 @@ from reference_runtime.server import LEASE_NS, NS, Server
 from reference_runtime.store import Store
 from reference_runtime.tools import CALL_NS, connect
 from reference_runtime.worker import GRACE_NS, SLOTS, Worker
+from reference_runtime.workflow import load
 
 ADDRESS = "127.0.0.1:7411"
 ENDS = ("done", "failed", "cancelled", "blocked")
@@ -91,7 +92,15 @@ async def worker(options: argparse.Namespace) -> None:
     except ValueError as error:
         raise Refusal("bad-setting", str(error)) from None
     log = to_standard_error() if options.log == "info" else OFF
-    one = Worker(_client(options), tools, name=options.name, slots=options.slots, grace_ns=options.grace_ns, log=log)
+    one = Worker(
+        _client(options),
+        tools,
+        name=options.name,
+        slots=options.slots,
+        grace_ns=options.grace_ns,
+        log=log,
+        workflows=[one for module in options.workflows for one in load(module)],
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_when_told, one.stop)
         await one.run()
@@ -121,6 +130,19 @@ async def send_signal(options: argparse.Namespace) -> None:
     """Tell a task something, once per id."""
     async with _client(options) as client:
         _say(await client.signal(options.task, options.id or options.name, options.name, options.payload))
+
+
+async def decide(options: argparse.Namespace) -> None:
+    """Approve or deny what a task asks for, as it stands now, once per id."""
+    async with _client(options) as client:
+        asked = {one["operation"]: one["digest"] for one in (await client.status(options.task)).get("approvals", ())}
+        if options.operation not in asked:
+            raise Refusal(
+                "not-pending", f"{options.operation!r} does not ask for a decision; asking: {', '.join(asked)}"
+            )
+        id_ = options.id or f"{options.operation}:{options.decision}"
+        said = {"digest": asked[options.operation], "actor": options.actor, "nonce": id_}
+        _say(await client.decide(options.task, id_, options.operation, options.decision, **said))
 
 
 async def events(options: argparse.Namespace) -> None:
@@ -173,6 +195,11 @@ def _parser() -> argparse.ArgumentParser:
     signalling.add_argument("name", help="the signal's name")
     signalling.add_argument("--id", help="a repeat has the same id (the name)")
     signalling.add_argument("--payload", type=_object, default={"nonce": ""}, help="a JSON object")
+    deciding = add("decide", decide, task=True)
+    deciding.add_argument("operation", help="the id of the approval, as the status shows it")
+    deciding.add_argument("decision", choices=("approve", "deny"))
+    deciding.add_argument("--actor", required=True, help="who decides")
+    deciding.add_argument("--id", help="a repeat has the same id (OPERATION:DECISION)")
     add("events", events, task=True)
     add("doctor", doctor).add_argument("--store", help="check this file instead of a server")
     return parser
@@ -187,6 +214,9 @@ def _add_daemons(add: Callable[..., Any]) -> None:
     serving.add_argument("--lease-ns", type=int, default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})")
     working = add("worker", worker)
     working.add_argument("--services", required=True, help="where the tools are: http://host:port or lines://host:port")
+    working.add_argument(
+        "--workflows", metavar="MODULE", action="append", default=[], help="a module with workflows; may be repeated"
+    )
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
     working.add_argument("--slots", type=int, default=SLOTS, help=f"operations at a time ({SLOTS})")
     working.add_argument("--call-timeout-ns", type=int, default=CALL_NS, help=f"how long a call may take ({CALL_NS})")

@@ -10,7 +10,7 @@ from reference_runtime.__main__ import main
 from reference_runtime.schema import SCHEMA_VERSION
 from tests.runtime_rig import call, plan
 
-COMMANDS = ["serve", "worker", "submit", "status", "signal", "events", "doctor"]
+COMMANDS = ["serve", "worker", "submit", "status", "signal", "decide", "events", "doctor"]
 
 
 @pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
