@@ -22,7 +22,7 @@ from reference_runtime.tools import Unknown, Unsent
 from tests.runtime_plans import answer_to, artifact, claim, settle, work_off
 from tests.runtime_rig import call, par, plan, states, under
 
-POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2)
+POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2, deaths_max=1000)
 
 
 @pytest.fixture
