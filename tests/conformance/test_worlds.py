@@ -1,0 +1,318 @@
+"""Both worlds: what a unit is launched with, what can be done to its machine, and where secrets are looked for."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+import pytest
+import trio
+
+from conformance import targets
+from conformance.helper.simkit_adapter import serve_streams
+from conformance.processes import Processes
+from conformance.recorder import Recorder
+from conformance.world import Unit, World
+from conformance.worlds.process import ProcessWorld
+from conformance.worlds.simulated import SimulatedWorld
+from simkit import world as simulation
+from simkit.errors import SimkitError
+from simkit.services import Outside, open_gate
+from simkit.tape import Tape
+from simkit.world import Limits
+
+T = TypeVar("T")
+SETTINGS = ("SIMKIT_SECRETS", "SIMKIT_CODE", "SIMKIT_FORGET")
+#: A worker that keeps what it is told to, and shows the variables it was started with.
+PROGRAM = """
+import os, sys
+from simkit_adapter import serve, state_folder
+class Adapter:
+    def start(self, run, plan, key):
+        (state_folder() / run).write_bytes(key.encode() * 100)
+        print(plan["say"], file=sys.stderr, flush=True)
+    def status(self, run):
+        return {"state": "running"}
+    def artifacts(self, run):
+        names = sorted(path.name for path in state_folder().iterdir())
+        return {"artifacts": [], "env": {name: os.environ.get(name) for name in SETTINGS}, "files": names}
+serve(Adapter())
+""".replace("SETTINGS", repr(SETTINGS))
+
+
+def put(path: Path, data: bytes) -> None:
+    """Add to a file, which is made where it is not there."""
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+class Module:
+    """The same worker, for simulated hosts; an engine that writes and syncs as it is told to by its variables."""
+
+    def __init__(self) -> None:
+        self.failures: list[int | None] = []
+        self.hours: list[float] = []
+
+    async def run_engine(self, env: Mapping[str, str]) -> None:
+        state = Path(env["SIMKIT_STATE"])
+        put(state / "small", b"s")
+        put(state / "large", bytes(4096))
+        for _ in range(100):
+            self.hours.append(time.time())
+            try:
+                put(state / "log", b"line")
+            except OSError as error:
+                self.failures.append(error.errno)
+            else:
+                self.failures.append(None)
+            await trio.sleep(0.1)
+
+    async def run_worker(self, env: Mapping[str, str], control: trio.abc.Stream) -> None:
+        state = Path(env["SIMKIT_STATE"])
+
+        class Adapter:
+            def start(self, run: str, plan: Any, key: str) -> None:
+                put(state / run, key.encode() * 100)
+
+            def artifacts(self, run: str) -> Any:
+                shown = {name: env.get(name) for name in SETTINGS}
+                return {"artifacts": [], "env": shown, "files": listed(state)}
+
+        async def receive() -> bytes:
+            return bytes(await control.receive_some())
+
+        await serve_streams(Adapter(), receive, control.send_all)
+
+
+def simulated(talk: Callable[[SimulatedWorld, Module], Awaitable[T]]) -> T:
+    module = Module()
+
+    async def main(world: simulation.World) -> T:
+        async with trio.open_nursery() as nursery:
+            inner = SimulatedWorld(world, module, {}, nursery)  # type: ignore[arg-type]
+            async with inner.serving(_outside(inner), open_gate):
+                told = await talk(inner, module)
+            nursery.cancel_scope.cancel()
+        return told
+
+    return simulation.run(main, tape=Tape.from_seed(1), limits=Limits(steps=100_000)).unwrap()
+
+
+def process(folder: Path, talk: Callable[[ProcessWorld], Awaitable[T]], *units: str) -> T:
+    (folder / "adapter").mkdir()
+    (folder / "adapter" / "adapter.py").write_text(PROGRAM)
+    naive = targets.parse("naive")
+    worker = attrs.evolve(naive.manifest.units["worker"], command=("{python}", "adapter.py"))
+    others = {name: attrs.evolve(worker, command=("{python}", "-c", "input()"), control=False) for name in units}
+    manifest = attrs.evolve(naive.manifest, units={**others, "worker": worker})
+    target = attrs.evolve(naive, folder=folder / "adapter", manifest=manifest)
+
+    async def main() -> T:
+        with trio.fail_after(30):
+            async with Processes() as processes:
+                world = ProcessWorld(target, sys.executable, folder, processes, 1)
+                async with world.serving(_outside(world), open_gate):
+                    return await talk(world)
+
+    return trio.run(main)
+
+
+def _outside(world: World) -> Outside:
+    return Outside(world.nonce, Recorder("r", world.now_ns), world.now_ns)
+
+
+async def shown(unit: Unit) -> dict[str, Any]:
+    assert unit.control is not None
+    return dict((await unit.control.ask("artifacts", 5_000_000_000, run="r")).ok)
+
+
+async def kept(unit: Unit, key: str, say: str = "") -> None:
+    assert unit.control is not None
+    await unit.control.ask("start", 5_000_000_000, run="r", plan={"say": say}, key=key)
+
+
+async def launches(world: World) -> list[dict[str, Any]]:
+    """The variables of a worker without, and of one with everything."""
+    plain = await world.launch("worker", 1)
+    first = (await shown(plain))["env"]
+    await plain.kill(power=False)
+    world.entrust(("card",))
+    second = await world.launch("worker", 2, code="2", forget="audit")
+    return [first, (await shown(second))["env"]]
+
+
+@pytest.mark.parametrize("kind", ["simulated", "process"])
+def test_a_unit_is_told_its_code_its_secrets_and_what_to_forget(kind: str, tmp_path: Path) -> None:
+    """By its environment, and only where there is something to tell."""
+    plain, full = simulated(lambda world, _: launches(world)) if kind == "simulated" else process(tmp_path, launches)
+    assert plain == dict.fromkeys(SETTINGS)
+    assert (full["SIMKIT_CODE"], full["SIMKIT_FORGET"]) == ("2", "audit")
+    assert json.loads(full["SIMKIT_SECRETS"])["card"].startswith("canary-")
+
+
+async def finds(world: World) -> list[tuple[str, ...]]:
+    """Where a secret is found before it is written, and after."""
+    secrets = world.entrust(("card", "pin"))
+    unit = await world.launch("worker", 1)
+    before = world.scan(secrets)
+    await kept(unit, secrets["card"])
+    after = world.scan(secrets)
+    assert unit.control is not None
+    return [before.places, before.found, after.found]
+
+
+@pytest.mark.parametrize("kind", ["simulated", "process"])
+def test_secrets_are_found_in_what_units_have_stored(kind: str, tmp_path: Path) -> None:
+    """By name, and never one that is not there."""
+    told = simulated(lambda world, _: finds(world)) if kind == "simulated" else process(tmp_path, finds)
+    assert told == [("store", "logs"), (), ("store:card",)]
+
+
+def test_secrets_are_found_in_logs(tmp_path: Path) -> None:
+    """What a program prints to its error output is looked through."""
+
+    async def talk(world: ProcessWorld) -> tuple[str, ...]:
+        secrets = world.entrust(("card",))
+        await kept(await world.launch("worker", 1), "k", say=secrets["card"])
+        return world.scan(secrets).found
+
+    assert process(tmp_path, talk) == ("logs:card",)
+
+
+async def wiped(world: World) -> list[list[str]]:
+    unit = await world.launch("worker", 1)
+    await kept(unit, "k")
+    before = (await shown(unit))["files"]
+    await unit.kill(power=False)
+    unit.wipe()
+    return [before, (await shown(await world.launch("worker", 2)))["files"]]
+
+
+@pytest.mark.parametrize("kind", ["simulated", "process"])
+def test_a_wiped_unit_comes_back_with_nothing(kind: str, tmp_path: Path) -> None:
+    """What it had stored is gone, and the folder is there."""
+    told = simulated(lambda world, _: wiped(world)) if kind == "simulated" else process(tmp_path, wiped)
+    assert told == [["r"], []]
+
+
+def test_one_bit_of_the_largest_file_is_flipped_for_real(tmp_path: Path) -> None:
+    """Of a real unit's own folder; where nothing is stored there is nothing to damage."""
+
+    async def talk(world: ProcessWorld) -> tuple[bool, bool, list[int]]:
+        unit = await world.launch("worker", 1)
+        engine = await world.launch("engine", 2)
+        await kept(unit, "\0")
+        for one in (unit, engine):
+            await one.kill(power=False)
+        struck = unit.flip(), engine.flip()
+        data = (tmp_path / "state" / "worker" / "r").read_bytes()
+        return *struck, [byte for byte in data if byte]
+
+    flipped, nothing, changed = process(tmp_path, talk, "engine")
+    assert (flipped, nothing) == (True, False)
+    assert len(changed) == 1
+    assert changed[0].bit_count() == 1
+
+
+def test_what_a_real_machine_cannot_do_is_refused(tmp_path: Path) -> None:
+    """Loudly: clocks, disks, power and boundaries."""
+
+    async def talk(world: ProcessWorld) -> list[str]:
+        unit = await world.launch("worker", 1)
+        codes = []
+        for strike in (
+            lambda: unit.jump(1),
+            lambda: unit.full(True),
+            lambda: world.fail_once("worker", 1, lambda: True),
+            lambda: world.watch_boundary("worker", 1, lambda: None),
+        ):
+            with pytest.raises(SimkitError) as caught:
+                strike()
+            codes.append(caught.value.problem.code)
+        return codes
+
+    assert process(tmp_path, talk) == ["not-in-process-world"] * 4
+
+
+def test_a_simulated_bit_flips_in_the_largest_file() -> None:
+    """Once, and the tape says where."""
+
+    async def talk(world: SimulatedWorld, _: Module) -> list[bool]:
+        engine = await world.launch("engine", 1)
+        await trio.sleep(0.05)
+        await engine.kill(power=False)
+        disk = engine.process.host.disk
+        before = {path: bytes(node.cache) for path, node in disk.inodes().items()}
+        assert engine.flip()
+        after = {path: bytes(node.cache) for path, node in disk.inodes().items()}
+        assert [path for path in before if before[path] != after[path]] == ["/state/large"]
+        return [byte != 0 for byte in after["/state/large"]]
+
+    assert simulated(talk).count(True) == 1
+
+
+def test_a_simulated_disk_is_full_for_a_while() -> None:
+    """Writes fail with ENOSPC meanwhile, and succeed before and after."""
+
+    async def talk(world: SimulatedWorld, module: Module) -> list[int | None]:
+        engine = await world.launch("engine", 1)
+        for on in (True, False):
+            await trio.sleep(0.25)
+            engine.full(on)
+        await trio.sleep(0.25)
+        return module.failures
+
+    failures = simulated(talk)
+    assert set(failures) == {None, errno.ENOSPC}
+    assert (failures[0], failures[-1]) == (None, None)
+
+
+def test_a_simulated_clock_jumps() -> None:
+    """Only the wall clock of that machine, and back where it says so."""
+
+    async def talk(world: SimulatedWorld, module: Module) -> list[float]:
+        engine = await world.launch("engine", 1)
+        await trio.sleep(0.25)
+        engine.jump(-3600 * 10**9)
+        await trio.sleep(0.1)
+        return module.hours
+
+    *_, before, after = simulated(talk)
+    assert before - after == pytest.approx(3600, abs=1)
+
+
+@pytest.mark.parametrize("strikes", [True, False])
+def test_an_operation_of_a_simulated_disk_fails_once(strikes: bool) -> None:
+    """At the boundary that was asked for, where the answer there is yes; the next one is fine."""
+
+    async def talk(world: SimulatedWorld, module: Module) -> list[int | None]:
+        world.fail_once("engine", 7, lambda: strikes)
+        await world.launch("engine", 1)
+        await trio.sleep(0.5)
+        return module.failures
+
+    failures = simulated(talk)
+    assert failures.count(errno.EIO) == (1 if strikes else 0)
+    assert failures[-1] is None
+
+
+def test_a_second_simulated_worker_has_a_machine_of_its_own() -> None:
+    """Beside the living one; both answer."""
+
+    async def talk(world: SimulatedWorld, _: Module) -> list[list[str]]:
+        first = await world.launch("worker", 1)
+        await kept(first, "k")
+        second = await world.launch("worker", 2)
+        return [(await shown(unit))["files"] for unit in (first, second)]
+
+    assert simulated(talk) == [["r"], []]
