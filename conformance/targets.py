@@ -140,7 +140,7 @@ def _one_configuration(text: str, named: str, option: str | None) -> str:
         raise _usage(
             "configuration-twice", what, f"-t {text} --config {option}", "one of them", "leave one of them out"
         )
-    return named or option
+    return named
 
 
 def _shipped(text: str, adapters: Path) -> tuple[Path, str | None] | None:

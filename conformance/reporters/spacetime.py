@@ -202,12 +202,31 @@ def _tell(
             return KIT, _asked(event)
         case h.Answered():
             return KIT, _answered(event, asks.get(event.ask))
-        case h.Fired():
-            return KIT, f"fault: {event.label}"
-        case h.Quiet():
-            return KIT, "no more faults"
+        case h.Stored():
+            return "store", f"{event.location} {event.state}"
         case h.Closed():
             return KIT, {"settled": "settled", "slow": "settled, slowly"}.get(event.reason, "never settled")
+        case _:
+            return KIT, _kit(event)
+
+
+def _kit(event: h.Authority | h.Scanned | h.Fetched | h.Down | h.Fired | h.Quiet) -> str:
+    """What the kit did or found out by itself."""
+    match event:
+        case h.Authority():
+            return f"{event.actor} {'may' if event.granted else 'may not'} decide"
+        case h.Scanned():
+            found = f"found {', '.join(event.found)}" if event.found else "nothing found"
+            return f"searched {', '.join(event.places)} for secrets: {found}"
+        case h.Fetched():
+            content = f"{event.size} bytes, digest {_head(event.digest)}" if event.found else "not there"
+            return f"fetched {event.name}@{event.version}: {content}"
+        case h.Down():
+            return f"{event.unit} stays down for {event.ns / 1_000_000:g} ms"
+        case h.Fired():
+            return f"fault: {event.label}"
+        case h.Quiet():
+            return "no more faults"
 
 
 def _unit(incarnation: int, units: Mapping[int, str]) -> str:
@@ -225,7 +244,9 @@ def _op(call: h.Received | None) -> str:
 def _received(event: h.Received, units: Mapping[int, str]) -> str:
     key = f", key {_head(event.key)}" if event.key else ""
     verb = "looked up" if event.lookup else "received"
-    return f"{event.op} {verb} from {_unit(event.incarnation, units)}{key}"
+    facts = {"part": event.part, "token": event.token, "subject": event.subject}
+    more = "".join(f", {name} {value}" for name, value in facts.items() if value is not None)
+    return f"{event.op} {verb} from {_unit(event.incarnation, units)}{key}{more}"
 
 
 def _head(key: str) -> str:
@@ -233,15 +254,15 @@ def _head(key: str) -> str:
 
 
 def _replied(event: h.Replied, call: h.Received | None) -> str:
-    answer = f"{event.status} {event.kind}"
+    answer = f"{event.status} {event.kind}" + (f", found {event.outcome}" if event.outcome else "")
     if event.delivery == "sent":
         return f"{_op(call)} replied {answer}"
     return f"{_op(call)} reply {event.delivery} ({answer})"
 
 
 def _asked(event: h.Asked) -> str:
-    name = f" {event.name}" if event.name else ""
-    return f"asks {event.verb}{name}"
+    words = ("asks", event.verb, event.name, event.decision, event.operation, event.actor and f"as {event.actor}")
+    return " ".join(word for word in words if word)
 
 
 def _answered(event: h.Answered, ask: h.Asked | None) -> str:
@@ -256,4 +277,5 @@ def _status(status: h.Status) -> str:
     words = status.state + (f" on {status.on}" if status.on else "")
     if status.result:
         words += " " + ", ".join(f"{op}={nonce[:6]}" for op, nonce in status.result.items())
-    return words + (f": {status.error[:60]}" if status.error else "")
+    why = status.error or status.reason
+    return words + (f": {why[:60]}" if why else "")

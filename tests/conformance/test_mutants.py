@@ -65,7 +65,7 @@ def test_a_mutant_says_what_it_breaks_and_where_that_shows(name: str) -> None:
     assert mutant.change.endswith(".")
     shown_by = catalogue.by_name(mutant.shown_by)
     assert shown_by is not None
-    assert shown_by.plan.kinds() <= set(targets.parse("reference").manifest.operations.supported)
+    assert shown_by.plan.needs() <= set(targets.parse("reference").manifest.operations.supported)
 
 
 # ---- patches

@@ -207,6 +207,44 @@ def test_the_table_keeps_evidence_and_counts_what_it_leaves_out() -> None:
     assert skipped + len(shown) == len(history().events)
 
 
+TOLD: tuple[tuple[h.Event, str, str], ...] = (
+    (h.Started(0, 1, "worker"), "worker 1", "started"),
+    (
+        h.Received(1, 1, "checker", "r", "check", 1, token=3, subject="page@1#00ff"),
+        "checker",
+        "check received from worker 1, token 3, subject page@1#00ff",
+    ),
+    (h.Applied(2, 1, 1, "aaaaaaaaaa"), "checker", "check applied, effect 1, nonce aaaaaa"),
+    (h.Replied(3, 1, 200, "executed", outcome="failed"), "checker", "check replied 200 executed, found failed"),
+    (h.Paused(4, 1), "worker 1", "paused"),
+    (h.Resumed(5, 1), "worker 1", "continued"),
+    (
+        h.Asked(6, 1, "decide", "r", 1, operation="gate", decision="approve", actor="alice"),
+        "kit",
+        "asks decide approve gate as alice",
+    ),
+    (h.Answered(7, 1, "error", "no-authority"), "kit", "decide answered error: no-authority"),
+    (h.Authority(8, "alice", granted=False), "kit", "alice may not decide"),
+    (h.Scanned(9, ("store", "logs"), ("logs:token",)), "kit", "searched store, logs for secrets: found logs:token"),
+    (h.Scanned(10, ("store",)), "kit", "searched store for secrets: nothing found"),
+    (h.Fetched(11, "page", 2, "00ff", 7, found=True), "kit", "fetched page@2: 7 bytes, digest 00ff"),
+    (h.Fetched(12, "page", 3, "", 0, found=False), "kit", "fetched page@3: not there"),
+    (h.Stored(13, "r/page/2", "committed"), "store", "r/page/2 committed"),
+    (h.Died(14, 1, "worker", "power"), "worker 1", "lost power"),
+    (h.Down(15, "worker", 500_000_000), "kit", "worker stays down for 500 ms"),
+    (h.Fired(16, "kill@end"), "kit", "fault: kill@end"),
+    (h.Quiet(17), "kit", "no more faults"),
+    (h.Closed(18, "bound"), "kit", "never settled"),
+)
+
+
+def test_every_event_of_a_history_is_told() -> None:
+    """In its lane, in words; none that there is left out."""
+    assert {type(event).__name__ for event, _, _ in TOLD} == set(h.KINDS)
+    whole = attrs.evolve(history(), events=tuple(event for event, _, _ in TOLD))
+    assert [(row.lane, row.text) for row in spacetime.whole(whole)] == [(lane, text) for _, lane, text in TOLD]
+
+
 def test_the_table_shows_no_idle_polls() -> None:
     """Statuses that prove nothing are left out even when there is room; the gap says what they told."""
     rows = spacetime.rows(history(), VIOLATION.evidence, limit=99)
