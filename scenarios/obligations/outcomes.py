@@ -144,8 +144,10 @@ def unknown_read_is_repeated(history: History) -> Finding:
     facts = look(history)
     if facts.closed is None or facts.quiet is None:
         return Finding()
-    reads = [(call, request) for call in facts.of("read") if (request := _last_unknown(facts, call.id)) is not None]
-    tested = sum(any(facts.uncertain(request) for request in facts.dispatches(call.id)) for call in facts.of("read"))
+    # What has lost a race, or belongs to nobody any more, may be left.
+    wanted = [call for call in facts.of("read") if not history.plan.guards(call.id)]
+    reads = [(call, request) for call in wanted if (request := _last_unknown(facts, call.id)) is not None]
+    tested = sum(any(facts.uncertain(request) for request in facts.dispatches(call.id)) for call in wanted)
     if _other_obstacle(facts):
         return Finding(tested - len(reads))
     found = tuple(_left(facts, call, request) for call, request in reads)
@@ -155,8 +157,6 @@ def unknown_read_is_repeated(history: History) -> Finding:
 def _last_unknown(facts: Facts, op: str) -> Request | None:
     """The last request of a read that was never answered nor accepted; None when the read got its answer."""
     dispatches = facts.dispatches(op)
-    if facts.history.plan.guards(op):
-        return None  # what has lost a race, or belongs to nobody any more, may be left
     open_ = bool(dispatches) and op not in facts.accepted_at and all(request.unanswered for request in dispatches)
     return dispatches[-1] if open_ else None
 

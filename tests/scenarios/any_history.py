@@ -20,7 +20,8 @@ from scenarios.history import (
     Usage,
 )
 from scenarios.plan import Call
-from tests.scenarios.build import RUN, par, plan, seq
+from tests.scenarios.build import par, plan, seq
+from tests.scenarios.words import RUN
 
 PLANS = (
     plan("a reader", par(seq("b ledger a", "w wait go"), "m mailer"), "s sleep 5", "c registry a,w"),

@@ -4,11 +4,14 @@
 
 Worker incarnations count up by themselves; requests come from the current one unless `by` says otherwise. Nonces are
 named after their operation and effect: the first effect of `a` is `a1`, the second `a2`. Calls carry what the plan says,
-with the latest nonce of each. Keyed services get the key `key:<op>`. Every event takes a millisecond; `later` adds time.
+with the latest nonce of each; compensations, that of what they undo. Keyed services get the key `key:<op>`. Every event takes
+a millisecond; `later` adds time. What a child does is told by its id in the plan: `.call("kid/a")`. For commands, decisions,
+artifacts, journals and the like see `tests.scenarios.words`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from scenarios.history import (
@@ -32,11 +35,34 @@ from scenarios.history import (
     State,
     Status,
 )
-from scenarios.plan import SEMANTICS, Call, Op, Par, Plan, Seq, Sleep, Wait
+from scenarios.plan import (
+    SEMANTICS,
+    Approve,
+    Artifact,
+    Call,
+    Check,
+    Compensate,
+    Fail,
+    Model,
+    Nondet,
+    Op,
+    Par,
+    Plan,
+    Seq,
+    Sleep,
+    Wait,
+)
+from tests.scenarios.words import RUN, Words
 
 MS = 1_000_000
-RUN = "r1"
-_STATUS = {"executed": 200, "saved": 200, "found": 200, "missing": 404, "busy": 409, "mismatch": 422, "rejected": 400}
+_STATUS = {
+    **dict.fromkeys(("executed", "saved", "found"), 200),
+    "missing": 404,
+    "busy": 409,
+    "fenced": 409,
+    "mismatch": 422,
+    "rejected": 400,
+}
 
 
 def plan(*children: Op | str) -> Plan:
@@ -56,17 +82,43 @@ def seq(*children: Op | str) -> Seq:
     return Seq("seq:" + "+".join(child.id for child in made), made)
 
 
-def leaf(text: str) -> Call | Wait | Sleep:
-    """`a ledger`, `b mailer a,w` (carrying a and w), `w wait go`, `s sleep 50` (milliseconds)."""
+def leaf(text: str) -> Op:
+    """`a ledger`, `b mailer a,w` (carrying a and w), `w wait go`, `w wait go 500` (timeout, milliseconds), `s sleep 50`,
+    `k approve b` (`k approve b 500`, its validity), `m model 100 a` (tokens, what it carries), `u undo a`, `p artifact report
+    64 2` (size, parts), `q check p`, `f fail reason`, `n nondet uuid`.
+    """
     id_, what, *rest = text.split()
-    if what == "wait":
-        return Wait(id_, rest[0])
-    if what == "sleep":
-        return Sleep(id_, int(rest[0]) * MS)
-    return Call(id_, what, {"of": id_}, tuple(rest[0].split(",")) if rest else ())
+    match what:
+        case "wait":
+            return Wait(id_, rest[0], int(rest[1]) * MS if rest[1:] else None)
+        case "sleep":
+            return Sleep(id_, int(rest[0]) * MS)
+        case "approve":
+            return Approve(id_, rest[0], int(rest[1]) * MS if rest[1:] else None)
+        case "model":
+            return Model(id_, "go on", int(rest[0]), (), _names(rest[1:]))
+        case "undo":
+            return Compensate(id_, rest[0], "ledger", {"undo": rest[0]})
+        case "artifact":
+            return Artifact(id_, rest[0], int(rest[1]), int(rest[2]) if rest[2:] else 1)
+        case "check":
+            return Check(id_, rest[0])
+        case "fail":
+            return Fail(id_, rest[0])
+        case "nondet":
+            return Nondet(id_, _DRAWN[rest[0]])
+        case _:
+            return Call(id_, what, {"of": id_}, _names(rest))
 
 
-class Story:
+_DRAWN: Mapping[str, Literal["time", "random", "uuid"]] = {"time": "time", "random": "random", "uuid": "uuid"}
+
+
+def _names(rest: list[str]) -> tuple[str, ...]:
+    return tuple(rest[0].split(",")) if rest else ()
+
+
+class Story(Words):
     """A history in the making; every method but `history` returns the story itself."""
 
     def __init__(self, plan: Plan, **declared: Any) -> None:
@@ -91,11 +143,11 @@ class Story:
 
     # --- processes ------------------------------------------------------------------------------------------------
 
-    def up(self, unit: str = "worker") -> Self:
-        """A new process; a worker becomes the current one."""
+    def up(self, unit: str = "worker", code: str = "") -> Self:
+        """A new process, with code of this version; a worker becomes the current one."""
         incarnation = sum(isinstance(event, Started) for event in self.events) + 1
         self.worker = incarnation if unit == "worker" else self.worker
-        return self.add(Started(self.now_ns, incarnation, unit))
+        return self.add(Started(self.now_ns, incarnation, unit, code))
 
     def kill(
         self,
@@ -130,21 +182,20 @@ class Story:
         carries: dict[str, str] | None = None,
         by: int | None = None,
         lookup: bool = False,
+        **more: Any,
     ) -> Self:
-        """A request is received, and nothing more yet."""
-        call = self.plan.leaf(op)
-        assert isinstance(call, Call)
-        handed = {name: self.answers[name] for name in call.carries if name in self.answers}
+        """A request is received, and nothing more yet. `more`: `token`, `remaining_ns`, `subject`, `secret`, `part`."""
+        service, names, asked = _sent(self.plan, op)
+        handed = {name: self.answers[name] for name in names if name in self.answers}
         handed = handed if carries is None else carries
         if key == "auto":
-            key = f"key:{op}" if SEMANTICS[call.service] == "keyed" and not lookup else None
+            key = f"key:{op}" if SEMANTICS[service] == "keyed" and not lookup else None
         self.calls += 1
-        digest = params or f"{sorted(call.params.items())}{sorted(handed.items())}"
+        digest = params or f"{asked}{sorted(handed.items())}"
         worker = by or self.worker
+        handed = {} if lookup else handed
         return self.add(
-            Received(
-                self.now_ns, self.calls, call.service, RUN, op, worker, key, digest, {} if lookup else handed, lookup
-            )
+            Received(self.now_ns, self.calls, service, RUN, op, worker, key, digest, handed, lookup, **more)
         )
 
     def applied(self, call: int | None = None) -> Self:
@@ -163,20 +214,24 @@ class Story:
         nonce: str | None = "auto",
         delivery: Literal["sent", "dropped", "reset"] = "sent",
         call: int | None = None,
+        **more: Any,
     ) -> Self:
-        """The latest request (or number `call`) is answered; answers carry the latest nonce of their operation."""
+        """The latest request (or number `call`) is answered; answers carry the latest nonce of their operation. `more`:
+        `usage`, `external`, `outcome`.
+        """
         number = call or self.calls
         if nonce == "auto":
             nonce = self.answers.get(self._op(number)) if kind in {"executed", "saved", "found"} else None
-        return self.add(Replied(self.now_ns, number, _STATUS.get(kind, 503), kind, nonce, delivery))
+        return self.add(Replied(self.now_ns, number, _STATUS.get(kind, 503), kind, nonce, delivery, **more))
 
     def call(self, op: str, kind: str = "executed", **request: Any) -> Self:
         """A whole call: received, applied when executed, answered."""
         delivery = request.pop("delivery", "sent")
+        answer = {name: request.pop(name) for name in ("usage", "external", "outcome") if name in request}
         self.request(op, **request)
         if kind == "executed":
             self.applied()
-        return self.reply(kind, delivery=delivery)
+        return self.reply(kind, delivery=delivery, **answer)
 
     def look_up(self, op: str, kind: str = "missing", by: int | None = None) -> Self:
         return self.request(op, lookup=True, by=by).reply(kind)
@@ -195,20 +250,28 @@ class Story:
         outcome: Literal["ok", "error", "indefinite"] = "ok",
         status: Status | None = None,
         ask: int | None = None,
+        body: Mapping[str, Any] | None = None,
     ) -> Self:
-        return self.add(Answered(self.now_ns, ask or self.asks, outcome, "", status))
+        return self.add(Answered(self.now_ns, ask or self.asks, outcome, "", status, body))
 
     def start(self, outcome: Literal["ok", "error", "indefinite"] = "ok") -> Self:
         return self.ask("start", id=RUN).answer(outcome)
 
-    def signal(self, id_: str, name: str = "go", outcome: Literal["ok", "error", "indefinite"] = "ok") -> Self:
+    def signal(
+        self,
+        id_: str,
+        name: str = "go",
+        outcome: Literal["ok", "error", "indefinite"] = "ok",
+        disposition: str | None = None,
+    ) -> Self:
         """Signal `id_`, whose payload's nonce is `sig:<id>`; it becomes the answer of the first wait not yet answered."""
         waits = [wait.id for wait in self.plan.waits() if wait.signal == name]
         if f"sig:{id_}" not in self.answers.values():
             free = next((wait for wait in waits if wait not in self.answers), None)
-            if free is not None and outcome != "error":
+            if free is not None and outcome != "error" and disposition in {None, "released", "buffered"}:
                 self.answers[free] = f"sig:{id_}"
-        return self.ask("signal", id=id_, name=name, nonce=f"sig:{id_}").answer(outcome)
+        body = {"disposition": disposition} if disposition is not None and outcome == "ok" else None
+        return self.ask("signal", id=id_, name=name, nonce=f"sig:{id_}").answer(outcome, body=body)
 
     def status(self, state: State, on: str | None = None, ops: dict[str, str] | None = None, **fields: Any) -> Self:
         """Asked and answered at once; `ops` maps an operation to its state, or to `state nonce`."""
@@ -250,6 +313,23 @@ class Story:
         return self.add(Quiet(self.now_ns)).add(Closed(self.now_ns, reason))
 
 
+def _sent(plan: Plan, op: str) -> tuple[str, tuple[str, ...], str]:
+    """The service that requests of `op` go to, the operations whose answers they hand on, and what they ask for."""
+    match plan.leaf(op):
+        case Compensate() as undo:
+            return undo.service, (undo.of,), str(sorted(undo.params.items()))
+        case Call() | Model() as call:
+            return call.service, call.carries, str(sorted(call.params.items()))
+        case Artifact() as artifact:
+            return "store", artifact.carries, artifact.name
+        case Check() as check:
+            return "checker", (), check.of
+        case Approve() as approve:
+            return "desk", (), approve.of
+        case other:
+            raise AssertionError(f"{op!r} sends nothing: {other}")
+
+
 def _operation(id_: str, text: str) -> OperationStatus:
     state, _, nonce = text.partition(" ")
     states: dict[str, OperationState] = {
@@ -260,5 +340,6 @@ def _operation(id_: str, text: str) -> OperationStatus:
         "unknown": "unknown",
         "reconciled": "reconciled",
         "unresolved": "unresolved",
+        "skipped": "skipped",
     }
     return OperationStatus(id_, states[state], nonce or None)

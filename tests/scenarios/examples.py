@@ -8,6 +8,7 @@ one fault is looked at through another's eyes), and the judge counts it as teste
 from __future__ import annotations
 
 import importlib
+import pathlib
 
 import attrs
 
@@ -32,7 +33,6 @@ class Example:
 
 
 EXAMPLES: list[Example] = []
-_MODULES = ("durable", "operations", "effects", "outcomes", "control")
 
 
 def holds(obligation: str, title: str, story: Story, *, exercised: int = 1, but: tuple[str, ...] = ()) -> None:
@@ -44,7 +44,7 @@ def breaks(obligation: str, title: str, story: Story, anomaly: str) -> None:
 
 
 def collected() -> tuple[Example, ...]:
-    """All examples, from every module of them."""
-    for name in _MODULES:
-        importlib.import_module(f"tests.scenarios.examples_{name}")
+    """All examples, from every module of them, `examples_<group>.py`."""
+    for path in sorted(pathlib.Path(__file__).parent.glob("examples_*.py")):
+        importlib.import_module(f"tests.scenarios.{path.stem}")
     return tuple(EXAMPLES)
