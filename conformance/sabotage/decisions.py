@@ -34,9 +34,12 @@ ACTIONS = frozenset({"deny", "forge", "revoke", "late-decision", "cross", "stale
 
 @attrs.define(eq=False)
 class _Desk:
-    """One approval: how many decisions there were, the one nobody knows the fate of, and whether it is spoken for."""
+    """One approval: how many decisions there were, whether the latest one was taken, the one nobody knows the fate of, and
+    whether it is spoken for.
+    """
 
     decisions: int = 0
+    is_decided: bool = False
     open: Question | None = None
     is_reserved: bool = False
 
@@ -108,7 +111,9 @@ class Decisions:
         shown = {one.operation: one for one in status.approvals}
         if status.state == "waiting" and status.on is not None and status.on not in shown:
             waiting = plan.leaf(status.on)
-            return [(waiting, self._digest(waiting))] if isinstance(waiting, Approve) else []
+            # A harness that shows no more than this may take a moment to go on after it was told.
+            is_open = isinstance(waiting, Approve) and not self._desks.setdefault(waiting.id, _Desk()).is_decided
+            return [(waiting, self._digest(waiting))] if is_open and isinstance(waiting, Approve) else []
         found = ((plan.leaf(one.operation), one) for one in shown.values() if one.state == "pending")
         return [(leaf, one.digest or self._digest(leaf)) for leaf, one in found if isinstance(leaf, Approve)]
 
@@ -127,6 +132,7 @@ class Decisions:
         answer = await scene.client.ask(question)
         desk.open = question if answer.outcome == "indefinite" else None
         if answer.outcome == "ok":
+            desk.is_decided = True
             scene.headway.decided(approve)
             scene.patience.disturb()
             await scene.acknowledged(question, answer)
@@ -151,16 +157,17 @@ class Decisions:
             if answer.outcome == "ok":
                 self._scene.note(one)
                 self._scene.outside.revoke(ACTOR)
-                self._reserve(approve, self._grant, one)
+                self._reserve(approve, self._grant, one, approve)
             else:
                 self._scene.miss(one)
         finally:
             self._revoking.set()
             self._revoking = None
 
-    async def _grant(self, one: Interruption) -> None:
+    async def _grant(self, one: Interruption, approve: Approve) -> None:
         await self._scene.world.sleep_ns(one.ns)
         self._scene.outside.grant(ACTOR)
+        self._desks[approve.id].is_decided = False
 
     async def _decide_late(self, one: Interruption, approve: Approve, digest: str) -> None:
         scene = self._scene
