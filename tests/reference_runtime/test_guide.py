@@ -1,0 +1,126 @@
+"""The guide, as its reader would follow it: its files are saved, its commands typed into a shell, its worker really killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide-first-agent.md"
+pytestmark = [pytest.mark.slow, pytest.mark.repository]
+#: A reader looks again at a status that is not there yet, this often at most.
+LOOKS_MAX = 200
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(language: str) -> list[str]:
+    return [text for found, text in _BLOCK.findall(GUIDE.read_text(encoding="utf-8")) if found == language]
+
+
+def _steps(block: str) -> Iterator[tuple[str, list[str]]]:
+    """The commands of a console block, each with the lines the guide shows for it."""
+    command, shown = "", list[str]()
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            if command:
+                yield command, shown
+            command, shown = line[2:], []
+        else:
+            shown.append(line)
+    yield command, shown
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class Shell:
+    """A shell with job control in a folder; the guide's two ports are free ones here."""
+
+    def __init__(self, folder: Path) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, "PYTHONPATH": str(GUIDE.parents[1]), "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            ["bash", "--norc", "--noprofile"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.server, self.outside = _free_port(), _free_port()
+        self.type("set -m")
+
+    def type(self, command: str) -> list[str]:
+        """The lines a command says before the shell takes the next one."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{self._here(command)}\necho '@@@'\n")
+        self.process.stdin.flush()
+        said = []
+        while (line := self.process.stdout.readline()).rstrip("\n") != "@@@":
+            assert line, f"the shell is gone after {command!r}: {said}"
+            said.append(line.rstrip("\n"))
+        return said
+
+    def _here(self, command: str) -> str:
+        command = command.replace("7500", str(self.outside))
+        option = "--listen" if " serve " in command else "--server"
+        return re.sub(r"(reference_runtime \w+)", rf"\1 {option} 127.0.0.1:{self.server}", command)
+
+    def jobs(self) -> list[int]:
+        return [int(line) for line in self.type("jobs -p") if line.isdigit()]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    one = Shell(tmp_path)
+    yield one
+    for job in one.jobs():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job, signal.SIGKILL)
+    one.process.kill()
+    one.process.communicate()
+
+
+def _pattern(shown: str) -> re.Pattern[str]:
+    """A line as the guide shows it, with dots for what is left out."""
+    return re.compile(".*".join(re.escape(part) for part in shown.split("…")))
+
+
+def _follow(shell: Shell, command: str, shown: list[str]) -> None:
+    """Type a command, and find what the guide shows; a status may have to be looked at again."""
+    for _ in range(LOOKS_MAX):
+        said = shell.type(command)
+        if all(any(_pattern(line).fullmatch(one) for one in said) for line in shown):
+            return
+        if " status " not in command:
+            break
+    raise AssertionError(f"{command}\nshows {shown}\nbut said {said}")
+
+
+def test_the_guide_is_true(tmp_path, shell):
+    """Every file and every command of the guide: killed in the middle of a payment, the agent pays once."""
+    for text in _blocks("python"):
+        named = re.match(r"# (\w+\.py)\n", text)
+        if named:
+            (tmp_path / named[1]).write_text(text.replace("7500", str(shell.outside)), encoding="utf-8")
+    letter, till = _blocks("json")
+    (tmp_path / "letter.json").write_text(letter, encoding="utf-8")
+    (tmp_path / "till.json").write_text(till, encoding="utf-8")
+    for block in _blocks("console"):
+        for command, shown in _steps(block):
+            _follow(shell, command, shown)
+    assert (tmp_path / "payments.txt").read_text(encoding="utf-8") == "120 to DE89\n"
