@@ -85,6 +85,25 @@ def test_a_model_meters_what_it_used(params: dict[str, int], tokens: int) -> Non
     assert (reply.body["usage"], reply.usage) == ({"tokens": tokens}, tokens)
 
 
+USES = st.lists(
+    st.tuples(st.none() | st.integers(0, 9), st.sampled_from(["ok", "duplicate", "wrong", "429", "reject"]))
+)
+
+
+@given(USES)
+def test_what_is_metered_is_what_was_answered(asked: list[tuple[int | None, str]]) -> None:
+    """Over any answers and refusals, a refusal costs nothing, and every answer costs what it tells, with calls that parse."""
+    counter = Counter()
+    for uses, entry in asked:
+        settled = counter.settle(model(tokens=10) if uses is None else model(tokens=10, uses=uses), entry)
+        answered = entry not in {"429", "reject"}
+        assert (settled.effect is not None) is answered
+        assert settled.reply.usage == ((5 if uses is None else uses) if answered else None)
+        calls = settled.reply.body["calls"] if answered else []
+        assert all(isinstance(call["id"], str) and isinstance(call["arguments"]["amount"], int) for call in calls)
+    assert counter.state.effects == sum(entry not in {"429", "reject"} for _, entry in asked)
+
+
 def test_the_transcript_chooses_the_answer_and_every_answer_is_a_new_one() -> None:
     """One transcript gets the same words and tool call under a fresh nonce; another transcript gets others."""
     counter = Counter()
@@ -148,6 +167,15 @@ def test_a_checker_says_what_its_script_says_about_what_it_was_asked() -> None:
         body = reply.body
         assert (body["outcome"], body["subject"], body["version"], body["digest"]) == (reply.outcome, "report", 2, "d1")
     assert len({reply.nonce for reply in got if isinstance(reply, Reply)}) == 6
+
+
+@given(st.lists(st.sampled_from([*CHECK_OUTCOMES, "429", "reject", "error-after"]), max_size=6))
+def test_a_verdict_is_the_scripts_or_there_is_none(script: list[str]) -> None:
+    """Each request follows its own entry: a verdict, or a refusal or failure that says nothing about the subject."""
+    check = Request("checker", "r", "c", subject="report", version=1, digest="d", script=tuple(script))
+    for entry, reply in zip(script, replies(*[check] * len(script)), strict=True):
+        assert isinstance(reply, Reply)
+        assert reply.body.get("outcome") == (entry if entry in CHECK_OUTCOMES else None)
 
 
 # -- desk ------------------------------------------------------------------------------------------------------------
@@ -222,6 +250,13 @@ def test_a_start_is_keyed_and_what_is_asked_afterwards_is_not() -> None:
     cancel = start("k", action="cancel", name=first.body["name"])
     assert counter.ask(cancel).kind == "executed"
     assert counter.ask(cancel).kind == "executed"
+
+
+def test_a_reference_finds_the_first_operation_that_was_started_under_it() -> None:
+    """Without a key a start is a new one every time; what was found once is found again, the others by their names."""
+    counter = Counter()
+    first, second = counter.ask(start()).body["name"], counter.ask(start()).body["name"]
+    assert [counter.ask(one).body["name"] for one in (get(), get(second))] == [first, second]
 
 
 @pytest.mark.parametrize(("stubborn", "error"), [(False, "cancelled"), (True, None)])
