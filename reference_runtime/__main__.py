@@ -73,6 +73,7 @@ async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
     store = Store.open(options.store)
+    store.forget_when_told(os.environ)
     server = Server(store, lease_ns=options.lease_ns)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_when_told, nursery.cancel_scope.cancel)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Literal
 
-from reference_runtime.model import Grant
+from reference_runtime.model import Grant, Refusal
 from reference_runtime.records import FORBID_DELETE
 from reference_runtime.rows import Parts
 
-Action = Literal["submit", "signal", "decide", "cancel", "pause", "unpause", "claim", "settle", "refuse", "forget"]
 #: A setting of the engine's environment that asks for the trail to be deleted before anything else is done.
 FORGET = "SIMKIT_FORGET"
 
@@ -23,17 +21,26 @@ FORGET = "SIMKIT_FORGET"
 class Audit(Parts):
     """Appending to the trail, in the transaction of what it tells about."""
 
-    def audit(self, task: str, actor: str, authority: str, action: Action, target: str, detail: str = "") -> None:
-        """One line: `actor` did `action` to `target` (an operation, a command's id, …) of `task` under `authority`."""
+    def audit(self, task: str, actor: str, authority: str, action: str, target: str, detail: str = "") -> None:
+        """One line: `actor` did `action` to `target` (an operation, or the task itself) of `task` under `authority`.
+
+        Actions are the verbs submit, signal, decide, cancel, pause, unpause, claim and settle, and refuse for what was not
+        done; an authority is the id or the lease under which it was asked for.
+        """
         self.db.execute(
             "INSERT INTO audit SELECT ?1, ifnull(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM audit WHERE task = ?1",
             (task, actor, authority, action, target, time.time_ns(), detail),
         )
 
-    def _audit_holder(self, task: str, grant: Grant, action: Action, detail: str) -> None:
+    def _audit_holder(self, task: str, grant: Grant, action: str, detail: str) -> None:
         """One line about what the holder of a lease did, or was refused."""
         holder = self._value("SELECT execution FROM invocation WHERE generation = ?", grant.generation)
         self.audit(task, holder or "unknown", f"lease {grant.generation}", action, grant.operation, detail)
+
+    def audit_refusal(self, task: str, actor: str, authority: str, target: str, refusal: Refusal) -> None:
+        """One line about what was asked for and refused, in a transaction of its own: the one it was asked in is undone."""
+        with self._transaction():
+            self.audit(task, actor, authority, "refuse", target, refusal.code)
 
     def forget_audit(self) -> int:
         """Delete the whole trail, on the order of whoever runs the engine; how many lines there were."""

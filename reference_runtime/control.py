@@ -38,7 +38,9 @@ class Control(Ownership):
         return answer
 
     def keep_command(self, task: str, id_: str, verb: str, said: Mapping[str, object], answer: Json) -> Json:
-        """Keep the answer to a command for its repeats."""
+        """Keep the answer to a command for its repeats, and tell the audit trail who gave it."""
+        actor, target = str(said.get("actor", "client")), str(said.get("operation", task))
+        self.audit(task, actor, f"command {id_}", verb, target, str(answer.get("disposition", "")))
         self.db.execute(
             "INSERT INTO command VALUES (?, ?, ?, ?, ?, ?)",
             (task, id_, verb, digest(said), canonical(answer), time.time_ns()),

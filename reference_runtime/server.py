@@ -99,7 +99,12 @@ class Server(TurnVerbs):
     ) -> Json:
         """Take a decision about an approve leaf; `payload` brings the nonce it is known by."""
         nonce = str(payload.get("nonce", ""))
-        answer = self.store.decide(task, operation, decision, digest, actor, id, nonce)
+        try:
+            answer = self.store.decide(task, operation, decision, digest, actor, id, nonce)
+        except Refusal as no:
+            if no.code != "unknown-task":
+                self.store.audit_refusal(task, actor, f"command {id}", operation, no)
+            raise
         self.notify()
         return answer
 
@@ -141,8 +146,8 @@ class Server(TurnVerbs):
         if leases:
             self._mind_time()
         return {
-            "tickets": [attrs.asdict(one) for one in leases if isinstance(one, Ticket)],
-            "grants": [attrs.asdict(one) for one in leases if isinstance(one, Grant)],
+            "tickets": [attrs.asdict(one, recurse=False) for one in leases if isinstance(one, Ticket)],
+            "grants": [attrs.asdict(one, recurse=False) for one in leases if isinstance(one, Grant)],
             "waited_ns": int(waited * NS),
         }
 

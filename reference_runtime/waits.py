@@ -39,6 +39,7 @@ class Waits(Approvals):
             attempt = self._current_attempt(task)
             if not self.known_signal(task, id_, name, payload):
                 self.buffer_signal(task, id_, name, payload)
+                self.audit(task, "client", f"signal {id_}", "signal", name)
                 if name in (STEER, NOTICE):
                     self._address(attempt, task, id_, name, payload)
                 self._wake_waits(attempt)

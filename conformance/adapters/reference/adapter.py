@@ -21,9 +21,9 @@ import trio
 from simkit_adapter import Indefinite, Refused, serve_streams
 
 from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, connect
+from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
-from reference_runtime.credentials import SECRETS, Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -38,6 +38,7 @@ PATIENCE = Patience(total_ns=1000 * MS, answer_ns=500 * MS)
 async def run_engine(env: Mapping[str, str]) -> None:
     """The store server, until it is killed."""
     store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db")
+    store.forget_when_told(env)
     server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
     await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
 
