@@ -14,6 +14,9 @@ CREATE TABLE transition (
     version INTEGER, at_ns INTEGER NOT NULL, PRIMARY KEY (task, sequence)
 ) STRICT, WITHOUT ROWID;
 
+-- rejected words are shown by task, too
+CREATE INDEX evidence_of ON evidence (attempt);
+
 -- a result is prepared when its run ends, and delivered when somebody has been given it
 CREATE TABLE delivery (
     task TEXT PRIMARY KEY, attempt TEXT NOT NULL, state TEXT NOT NULL, at_ns INTEGER NOT NULL

@@ -22,8 +22,7 @@ _OPERATIONS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signa
     WHERE o.attempt = ? AND o.kind != 'sweep' AND o.spec ->> 'recheck' IS NULL ORDER BY o.position"""
 _HIDDEN = """SELECT kind FROM operation WHERE attempt = ? AND state IN ('planned', 'dispatched', 'unknown')
     AND (kind = 'sweep' OR spec ->> 'recheck' IS NOT NULL) ORDER BY position"""
-_SIGNALS = """SELECT id, CASE WHEN disposition IS NOT NULL THEN disposition WHEN consumer IS NOT NULL THEN 'released'
-    ELSE 'buffered' END FROM event WHERE task = ? ORDER BY sequence"""
+_SIGNALS = """SELECT id, disposition, consumer FROM event WHERE task = ? ORDER BY sequence"""
 _APPROVALS = """SELECT operation, subject AS "of", digest, state FROM approval WHERE attempt = ? ORDER BY operation"""
 _JOURNAL = {
     "transitions": 'SELECT sequence, attempt, operation, origin AS "from", state AS "to", move, reason, generation, version,'
@@ -101,7 +100,12 @@ def status(store: Turns, task: str) -> Json:
         "usage": store.usage(task),
         "children": store.children(task),
         "approvals": _dicts(store, _APPROVALS, one.attempt),
-        "signals": dict(cast("list[tuple[str, str]]", store.db.execute(_SIGNALS, (task,)).fetchall())),
+        "signals": {
+            str(id_): disposition or store.disposition_of(consumer, is_over=one.outcome is not None)
+            for id_, disposition, consumer in cast(
+                "list[tuple[Any, ...]]", store.db.execute(_SIGNALS, (task,)).fetchall()
+            )
+        },
         "operations": [_shown(shown) for shown in operations],
         **store.workflow_shown(one.attempt),
     }
