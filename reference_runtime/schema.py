@@ -107,7 +107,7 @@ UPDATE operation SET missing = (SELECT count(*) FROM dependency d JOIN operation
     WHERE d.attempt = operation.attempt AND d.operation = operation.id AND NOT o.settled);
 CREATE INDEX operation_pending ON operation (attempt) WHERE state IN ('planned', 'dispatched', 'unknown');
 CREATE INDEX operation_claimable ON operation (attempt) WHERE due_ns IS NOT NULL;
-CREATE INDEX operation_open ON operation (attempt) WHERE state = 'planned' AND opened_ns IS NOT NULL;
+CREATE INDEX operation_open ON operation (attempt, kind, position) WHERE state = 'planned' AND opened_ns IS NOT NULL;
 CREATE INDEX operation_bad ON operation (attempt, position) WHERE state IN ('failed', 'unresolved');
 CREATE INDEX operation_about ON operation (attempt, subject) WHERE subject IS NOT NULL;
 

@@ -168,7 +168,7 @@ class Server(TurnVerbs):
             raise Refusal("stale", ticket.reason)
         if ticket.generation in self._holders:
             self._hold(ticket.generation, self._holders[ticket.generation][0])
-        return attrs.asdict(ticket)
+        return attrs.asdict(ticket, recurse=False)
 
     async def settle(
         self, grant: Json, report: Report, answer: Json, detail: str, facts: Json, execution: str, limit: int

@@ -232,7 +232,7 @@ class Worker:
             "report": outcome.report,
             "answer": outcome.answer,
             "detail": outcome.detail,
-            "facts": attrs.asdict(outcome.facts),
+            "facts": attrs.asdict(outcome.facts, recurse=False),
             "execution": self.execution,
             "limit": 0 if self._is_stopping else 1,
         }

@@ -1,13 +1,15 @@
 """The reference runtime's contests: whole seeds of it in simulation, and durable steps of it on a real file.
 
 A seed draws a plan and interruptions, runs engine, worker and services on simulated hosts, and is judged: what
-`simkit run -t reference` does for each. A step is one call of a plan: claimed, its intent recorded, made, and its result
-recorded, each durable before the next.
+`simkit run -t reference` does for each. A step is one call of a plan: made, its result recorded and the next one leased with
+its intent, which is one durable transaction. And what a store costs that has many finished tasks in it, which should be what
+an empty one costs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sqlite3
 import tempfile
 import time
@@ -22,16 +24,20 @@ from reference_runtime import Client, Server, Store, Worker
 from reference_runtime.model import Json
 from reference_runtime.tools import Request
 from scenarios.rules import judge_all
-from tests.benchmarks import peers
-from tests.benchmarks.contest import Contest
+from tests.benchmarks import finished, peers
+from tests.benchmarks.contest import Contest, Gauge
 
-#: Transactions of one step: claim, intent, result.
-COMMITS = 3
+#: Transactions of one step: its result, with the next one's lease and intent.
+COMMITS = 1
 #: Tasks that run side by side; the calls of one follow one another.
 TASKS = 8
 
 
-def contests(scale: int) -> list[Contest]:
+#: Finished tasks of the stores that are opened again.
+FINISHED = (10_000, 100_000)
+
+
+def contests(scale: int) -> list[Contest | Gauge]:
     """Every contest, `scale` per cent of the usual work."""
     seeds, calls = max(2, scale // 2), max(1, scale // 5)
     switches = 200 * scale
@@ -54,9 +60,30 @@ def contests(scale: int) -> list[Contest]:
             "steps",
             {
                 f"reference runtime: {TASKS} tasks, TCP on loopback": lambda: trio.run(durable_steps, calls),
-                f"sqlite3 alone: {COMMITS} commits a step": lambda: bare_commits(calls * TASKS),
+                f"sqlite3 alone: {COMMITS} commit a step": lambda: bare_commits(calls * TASKS),
             },
             clock=time.perf_counter,
+        ),
+        *_finished(scale),
+    ]
+
+
+def _finished(scale: int) -> list[Gauge]:
+    numbers = [max(100, number * scale // 100) for number in FINISHED]
+    return [
+        Gauge(
+            f"time of submit, dispatch and settle beside {numbers[-1]:,} finished tasks",
+            "times as long",
+            lambda: finished.step_beside(numbers[-1]),
+            at_most=1.5,
+        ),
+        *(
+            Gauge(
+                f"time to open a store with {number:,} finished tasks",
+                "ms",
+                functools.partial(finished.reopening, number),
+            )
+            for number in numbers
         ),
     ]
 
