@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from reference_runtime.leaves import PlanError
 from reference_runtime.model import Json, Refusal
 from reference_runtime.turns import Turn
 
@@ -64,7 +63,7 @@ class TurnVerbs(ABC):
                 rejected, following = self.store.take_turn(held, code, commands, end, execution)
             else:
                 rejected = self.store.park_turn(held, code, trouble)
-        except PlanError as error:
+        except Refusal as error:  # it was undone as a whole
             rejected, is_taken = self.store.park_turn(held, code, f"refused: {error.message}"), False
         if rejected is not None:
             raise Refusal("stale", rejected.reason)

@@ -278,7 +278,9 @@ class Turns(Control):
             self._move(op, "skip" if spec["state"] == "skipped" else "release", op.generation, op.version)
             others = canonical([leaf["id"] for leaf in spec["others"]])
             self._skip_planned(attempt, "o.id IN (SELECT value FROM json_each(?))", f"decided by {op.id}", others)
-        elif command["kind"] != "compensate":
+        elif command["kind"] == "compensate":
+            self._note_undo(attempt, spec["of"])
+        else:
             self._open(attempt, command["id"])
 
     def _plan(self, attempt: str, step: Step) -> None:
@@ -286,6 +288,11 @@ class Turns(Control):
         if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, step.id) is None:
             position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
             self._plan_operation(attempt, position, step)
+
+    def _note_undo(self, attempt: str, operation: str) -> None:
+        """Give a compensation its place in the order, should what it undoes have been accepted before it was noted."""
+        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND accepted", attempt, operation):
+            self.record_undo(attempt, operation)
 
     def _abandon(self, attempt: str, operation: str) -> None:
         """A branch that waited for this is gone: what was not begun is skipped, what was dispatched counts for nothing, and
