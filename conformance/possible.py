@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from scenarios.interruption import VERBS_OF
+from scenarios.interruption import SHARING_ACTIONS, SIMULATED_ACTIONS, VERBS_OF
+from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from conformance.manifest import Manifest
@@ -12,12 +13,8 @@ if TYPE_CHECKING:
 
 WorldName: TypeAlias = Literal["process", "simulated"]
 
-#: What only a simulated machine lets be done to it.
-_SIMULATED: Final = frozenset({"power", "jump", "full", "eio"})
 #: What can be done inside a step of the target, where nothing may be awaited.
 _AT_BOUNDARY: Final = frozenset({"kill", "power", "eio"})
-#: What needs two workers on one store.
-_OF_TWO: Final = frozenset({"pause", "second"})
 #: What takes down the unit it names.
 _DEADLY: Final = frozenset({"kill", "power", "forget", "deploy", "flip", "wipe"})
 
@@ -27,9 +24,24 @@ def possible(scenario: Scenario, world: WorldName, manifest: Manifest) -> bool:
     return not obstacle(scenario, world, manifest)
 
 
+def demand(scenario: Scenario, world: WorldName, manifest: Manifest) -> None:
+    """Raise `SimkitError` where `world` cannot carry out `scenario`, before anything of it is tried."""
+    if reason := obstacle(scenario, world, manifest):
+        raise SimkitError(
+            Problem(
+                "scenario-impossible",
+                f"{scenario.name} cannot be carried out on {manifest.harness.name}: {reason}",
+                f"{world} world",
+                "a scenario that the manifest and the world allow for",
+                "tiers and seeds leave such scenarios out; another target, or the other world, may be able to",
+                ExitCode.USAGE,
+            )
+        )
+
+
 def obstacle(scenario: Scenario, world: WorldName, manifest: Manifest) -> str:
     """What stands in the way of a scenario, in words; nothing when it can be carried out."""
-    if missing := sorted(scenario.plan.kinds() - set(manifest.operations.supported)):
+    if missing := sorted(scenario.plan.needs() - set(manifest.operations.supported)):
         return f"[operations] supported has no {', '.join(missing)}"
     links = (link for one in scenario.interruptions for link in one.chain())
     return next((found for link in links if (found := _obstacle(link, world, manifest))), "")
@@ -38,13 +50,13 @@ def obstacle(scenario: Scenario, world: WorldName, manifest: Manifest) -> str:
 def _obstacle(one: Interruption, world: WorldName, manifest: Manifest) -> str:
     if missing := sorted(_verbs_of(one) - set(manifest.verbs.supported)):
         return f"{one.label}: [verbs] supported has no {', '.join(missing)}"
-    if world == "process" and (one.action in _SIMULATED or one.site.where == "boundary"):
+    if world == "process" and (one.action in SIMULATED_ACTIONS or one.site.where == "boundary"):
         return f"{one.label}: in the simulated world only"
     if one.site.where == "boundary" and one.action not in _AT_BOUNDARY:
         return f"{one.label}: at a storage boundary only {', '.join(sorted(_AT_BOUNDARY))} can strike"
     if one.action == "eio" and one.site.where != "boundary":
         return f"{one.label}: an operation fails at a storage boundary"
-    if one.action in _OF_TWO and manifest.limits.lease_ms == 0:
+    if one.action in SHARING_ACTIONS and manifest.limits.lease_ms == 0:
         return f"{one.label}: two workers share no store, lease_ms is 0"
     if one.site.unit not in manifest.units:
         return f"{one.label}: there is no [units.{one.site.unit}]"

@@ -17,6 +17,7 @@ import trio
 
 from conformance.driver import Observation, observe, the_problem
 from conformance.mutants import applied
+from conformance.possible import demand
 from conformance.subject import subject_of
 from conformance.worlds.simulated import AdapterModule, SimulatedWorld
 from scenarios import catalogue
@@ -134,6 +135,7 @@ def program(
 
     async def main(world: World) -> Observation:
         chosen = scenario if isinstance(scenario, Scenario) else scenario(world)
+        demand(chosen, "simulated", manifest)
         try:
             async with trio.open_nursery() as nursery:
                 simulated = SimulatedWorld(world, module, environment, nursery)

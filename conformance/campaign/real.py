@@ -16,6 +16,7 @@ from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe
 from conformance.events import CampaignBegan, Installing, Progress, Summary
+from conformance.possible import demand
 from conformance.subject import subject_of
 from conformance.worlds.process import process_world
 from scenarios import catalogue
@@ -51,6 +52,7 @@ async def observe_real(
 
     Raises `SimkitError` when it cannot be judged; `witness` is given what had been seen until then.
     """
+    demand(scenario, "process", target.manifest)
     async with process_world(target, python, folder) as world:
         seen = await observe(world, subject_of(target.manifest), scenario, RUN, witness=witness)
         if world.problems:

@@ -7,9 +7,10 @@ import pytest
 
 from conformance import targets
 from conformance.manifest import Limits, Manifest, Operations, Verb, Verbs
-from conformance.possible import WorldName, obstacle, possible
+from conformance.possible import WorldName, demand, obstacle, possible
 from scenarios.interruption import Action, Interruption, Scenario, Site
 from scenarios.plan import Approve, Call, Plan, Seq
+from simkit.errors import SimkitError
 from tests.conformance.driver_rig import CHAIN
 
 NAIVE = targets.parse("naive").manifest
@@ -94,3 +95,14 @@ def test_units_that_may_not_be_killed_and_stores_of_two() -> None:
     kept = attrs.evolve(NAIVE, units=safe, limits=Limits(lease_ms=300))
     assert "not killable" in told(Interruption("flip", attrs.evolve(APPLIED, unit="engine")), manifest=kept)
     assert told(Interruption("second", APPLIED), manifest=kept) == ""
+
+
+def test_what_cannot_be_carried_out_is_refused_before_it_is_tried() -> None:
+    """By name, world and reason."""
+    scenario = Scenario("chain/power@end", CHAIN, (Interruption("power", Site("end")),))
+    demand(scenario, "simulated", NAIVE)
+    with pytest.raises(SimkitError) as caught:
+        demand(scenario, "process", NAIVE)
+    problem = caught.value.problem
+    assert (problem.code, problem.where) == ("scenario-impossible", "process world")
+    assert "chain/power@end cannot be carried out on naive" in problem.what

@@ -288,7 +288,9 @@ def test_every_interruption_of_the_core_tier_strikes() -> None:
         unfired = simulate(REFERENCE, 0, scenario=scenario).observation.unfired
         if unfired:
             missed[scenario.name] = unfired
-    last = {name: story.plan.calls()[-1].id for name, story in catalogue.STORIES.items()}
+    supported = set(manifest.operations.supported)
+    stories = [one for one in catalogue.STORIES.values() if one.generic and one.plan.needs() <= supported]
+    last = {story.name: story.plan.calls()[-1].id for story in stories}
     assert missed == {
         f"{name}/kill@{call}#1.applied+kill@*#1.applied": ("kill@*#1.applied",) for name, call in last.items()
     }
