@@ -63,6 +63,14 @@ class Budget(Audit, Delivery):
                 (task, submitted_ns + deadline_ns),
             )
 
+    def is_limited(self, task: str) -> bool:
+        """Whether anything limits a task, or may limit it from above; most tasks are spared all further questions."""
+        sql = (
+            "SELECT EXISTS (SELECT 1 FROM allowance WHERE task = ?1) OR EXISTS (SELECT 1 FROM deadline WHERE task = ?1)"
+            " OR EXISTS (SELECT 1 FROM child WHERE task = ?1)"
+        )
+        return bool(self._value(sql, task))
+
     def accounts(self, task: str) -> dict[BudgetKind, Account]:
         """What a task draws on: of each kind its own account, or the nearest one of those that own it."""
         found: dict[BudgetKind, Account] = {}
@@ -80,6 +88,8 @@ class Budget(Audit, Delivery):
 
     def remaining_ns(self, task: str, now_ns: int) -> int | None:
         """How long there is until the earliest deadline of the task and of those that own it; None without one."""
+        if not self.is_limited(task):
+            return None
         at_ns = self._value(f"{_LINE} SELECT min(d.at_ns) FROM line JOIN deadline d ON d.task = line.task", task)
         return None if at_ns is None else int(at_ns) - now_ns
 
@@ -95,11 +105,11 @@ class Budget(Audit, Delivery):
         True: reserved. False: not just now, because others hold it; the operation is asked again later. A text: never,
         and that is the reason the run ends with.
         """
+        if not self.is_limited(op.task):
+            return True
         if self.past_deadline(self.remaining_ns(op.task, now_ns)):
             return "deadline"
         accounts, needs = self.accounts(op.task), self.needs(op)
-        if not accounts:
-            return True
         if self.elapsed_exhausted(accounts.get("elapsed_ns"), now_ns):
             return "allowance-exhausted: elapsed"
         charged = [(accounts[kind], amount) for kind, amount in needs.items() if kind in accounts and amount]
