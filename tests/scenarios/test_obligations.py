@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from scenarios.history import Declared, History
 from scenarios.obligations import ANOMALIES, OBLIGATIONS
 from scenarios.rules import judge_all
-from tests.scenarios.any_history import histories
+from tests.scenarios.any_history import histories, histories_of_anything
 from tests.scenarios.examples import Example, collected
 
 if TYPE_CHECKING:
@@ -89,6 +89,17 @@ def test_judging_is_pure(example: Example) -> None:
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_no_history_makes_a_judge_throw(history: History) -> None:
     """Whatever was recorded, in whatever order: a judge answers, under its own anomaly names, about events that exist."""
+    _answers(history)
+
+
+@given(histories_of_anything())
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_no_plan_makes_a_judge_throw(history: History) -> None:
+    """Nor does any plan, whatever is recorded of it."""
+    _answers(history)
+
+
+def _answers(history: History) -> None:
     for id_, found in judge_all(history).items():
         assert found.exercised >= 0
         for violation in found.violations:
