@@ -15,8 +15,8 @@ import attrs
 from scenarios.history import ACCEPTED, Answered, Asked, OperationStatus, Received, Replied, Status
 
 Body = TypeVar("Body")
-#: Replies that say that the request did nothing: executing already or not now (busy), nothing to be found, an old token.
-IDLE_KINDS = frozenset({"busy", "missing", "fenced"})
+#: Replies that say that the request did nothing: executing already, no room now, nothing to be found, an old token.
+IDLE_KINDS = frozenset({"busy", "limited", "missing", "fenced"})
 
 
 @attrs.frozen

@@ -59,6 +59,7 @@ _STATUS = {
     **dict.fromkeys(("executed", "saved", "found"), 200),
     "missing": 404,
     "busy": 409,
+    "limited": 429,
     "fenced": 409,
     "mismatch": 422,
     "rejected": 400,

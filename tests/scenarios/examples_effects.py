@@ -184,6 +184,19 @@ holds(
 )
 holds(
     "EFF-12",
+    "refused for lack of room it may wait as planned",
+    Story(ONE, **OPS)
+    .up()
+    .start()
+    .request("a")
+    .reply("limited")
+    .crash()
+    .status("running", ops={"a": "planned"})
+    .call("a")
+    .done(),
+)
+holds(
+    "EFF-12",
     "refused for a conflict it may wait as planned",
     Story(ONE, **OPS)
     .up()
