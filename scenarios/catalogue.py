@@ -20,8 +20,10 @@ from scenarios.plan import Approve, Compensate, Fail, Leaf, Plan, Requester, Sle
 from scenarios.stories import STORIES
 from scenarios.story import Story
 
-__all__ = ["BARRIERS", "FULL_SEEDS", "STORIES", "TIERS", "Story", "Tier", "by_name", "drawn", "interruptions_of", "passed",
-           "scenarios_of", "sure", "tier"]  # fmt: skip
+__all__ = [
+    "BARRIERS", "FULL_SEEDS", "STORIES", "TIERS", "Story", "Tier", "by_name", "drawn", "interruptions_for", "interruptions_of",
+    "passed", "scenarios_of", "sure", "tier",
+]  # fmt: skip
 
 Tier = Literal["smoke", "core", "full"]
 TIERS: tuple[Tier, ...] = ("smoke", "core", "full")
@@ -162,13 +164,13 @@ def scenarios_of(
     story = STORIES[name]
     yield Scenario(f"{name}/undisturbed", story.plan)
     seen: set[str] = set()
-    for interruption in (*_generic(story, workers=workers, units=units, thorough=thorough), *story.extras):
+    for interruption in (*interruptions_for(story, workers=workers, units=units, thorough=thorough), *story.extras):
         if interruption.label not in seen:
             seen.add(interruption.label)
             yield Scenario(f"{name}/{interruption.label}", story.plan, (interruption,))
 
 
-def _generic(story: Story, *, workers: bool, units: Sequence[str], thorough: bool) -> Iterator[Interruption]:
+def interruptions_for(story: Story, *, workers: bool, units: Sequence[str], thorough: bool) -> Iterator[Interruption]:
     """What is done to the plan of every story; of one that is not `generic`, only the kills after its first effect."""
     if story.generic:
         yield from interruptions_of(story.plan, workers=workers, units=units, thorough=thorough)
@@ -255,7 +257,7 @@ def _families(
     extras: list[_Family] = []
     for name, story in STORIES.items():
         if story.plan.needs() <= supported:
-            for one in _generic(story, workers=workers, units=units, thorough=False):
+            for one in interruptions_for(story, workers=workers, units=units, thorough=False):
                 if fitting(one):
                     generic.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
             own = [(name, one) for one in story.extras if fitting(one)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import pytest
 
 from scenarios.catalogue import (
@@ -12,14 +13,17 @@ from scenarios.catalogue import (
     TIERS,
     by_name,
     drawn,
+    interruptions_for,
     interruptions_of,
     passed,
     scenarios_of,
     sure,
     tier,
 )
-from scenarios.generate import ALL_OPERATIONS
-from scenarios.plan import Call
+from scenarios.generate import ALL_OPERATIONS, BASIC_OPERATIONS
+from scenarios.interruption import BASIC_VERBS
+from scenarios.plan import Branch, Call
+from tests.scenarios.build import plan
 
 
 def test_names_are_unique_and_lead_back_to_their_scenario() -> None:
@@ -114,3 +118,67 @@ def test_a_drawn_scenario_pauses_no_worker_that_is_alone(supported: frozenset[st
 def test_a_script_keeps_a_request_from_barriers(script: tuple[str, ...], barriers: tuple[str, ...]) -> None:
     """Only the first entry is of the first request."""
     assert passed(Call("a", "flaky", {}, (), script)) == barriers
+
+
+VERBS = (*BASIC_VERBS, "decide", "cancel", "pause", "unpause")
+
+
+def test_the_extras_of_a_story_are_run_where_they_can_be() -> None:
+    """They are in tier core, found by their names, and left out where the target cannot be asked."""
+    names = {one.name for one in tier("core", ALL_OPERATIONS, verbs=VERBS)}
+    extras = {f"gate/{one.label}" for one in STORIES["gate"].extras}
+    assert "gate/stale-decision@waiting:consent>pay" in extras
+    assert extras <= names
+    assert all((found := by_name(name)) is not None and found.name == name for name in extras)
+    assert not extras & {one.name for one in tier("core", ALL_OPERATIONS)}
+    assert not any(
+        name.startswith("gate/") for name in (one.name for one in tier("core", BASIC_OPERATIONS, verbs=VERBS))
+    )
+
+
+def test_a_story_that_is_not_generic_stays_small() -> None:
+    """It is run undisturbed, with its extras, and with worker and engine killed after the first effect."""
+    small = attrs.evolve(STORIES["gate"], generic=False)
+    names = [
+        one.label for one in interruptions_for(small, workers=True, units=("engine", "store", "worker"), thorough=True)
+    ]
+    assert names == ["kill@reserve#1.applied", "kill@reserve#1.applied(engine)"]
+
+
+def test_a_plan_that_may_leave_a_call_out_is_not_killed_there() -> None:
+    """What no decision leaves out, and nothing keeps from being sent, is struck; compensations where the plan fails."""
+    written = plan(
+        "a ledger",
+        Branch("b", "a", (Call("l", "ledger"), Call("r", "ledger"))),
+        Call("refused", "ledger", {}, (), ("reject",), tolerate=True),
+        "u undo a",
+        "x fail enough",
+        "never ledger",
+    )
+    assert [call.id for call in sure(written)] == ["a", "u"]
+    sites = {
+        one.site.op for one in interruptions_of(written, workers=True, thorough=True) if one.site.where == "barrier"
+    }
+    assert sites - {None} == {"a", "u"}
+
+
+def test_a_third_of_the_drawn_scenarios_are_extras_of_stories() -> None:
+    """Each story that has some is as likely as another."""
+    stories = 0
+    for seed in range(300):
+        choose = random.Random(seed)
+        scenario = drawn(
+            lambda _label, n, choose=choose: choose.randrange(n),  # type: ignore[misc]
+            ALL_OPERATIONS,
+            seed,
+            units=("engine", "worker"),
+            simulated=True,
+            verbs=VERBS,
+        )
+        own = [
+            story
+            for story in STORIES.values()
+            if story.plan == scenario.plan and scenario.interruptions[0] in story.extras
+        ]
+        stories += bool(own)
+    assert 70 < stories < 140
