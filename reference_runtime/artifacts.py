@@ -56,9 +56,9 @@ class Artifacts(Budget):
     # -- accepting
 
     def verified(self, op: Operation, answer: Mapping[str, Any]) -> bool:
-        """Whether what the store says it has committed is, by digest and size, what was meant to be uploaded."""
-        known = self._row("SELECT digest, size FROM upload WHERE attempt = ? AND operation = ?", op.attempt, op.id)
-        return known is not None and known == (answer.get("digest"), answer.get("size"))
+        """Whether what the store says it has committed is, by its digest, what was meant to be uploaded."""
+        known = self._value("SELECT digest FROM upload WHERE attempt = ? AND operation = ?", op.attempt, op.id)
+        return known is not None and known == answer.get("digest")
 
     def current_version(self, task: str, name: str) -> tuple[int, str]:
         """The newest accepted version of `name` and its digest; `(0, "")` before the first."""

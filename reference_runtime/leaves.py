@@ -186,16 +186,16 @@ def _approve(data: Json, _: Tools) -> Step:
 
 
 def _model(data: Json, _: Tools) -> Step:
-    more = {"tokens": count(data, "tokens", 0)} | _limits(data) | _given(data, uses=lambda name: count(data, name, 0))
+    more = {"tokens": count(data, "tokens", 0)} | _given(data, uses=lambda name: count(data, name, 0))
     return Step(
         data["id"],
         "model",
         tool=MODEL,
         semantics="metered",
-        params={"prompt": field(data, "prompt", str)},
+        params={"prompt": field(data, "prompt", str), **more},
         carries=names(data, "carries"),
         script=names(data, "script"),
-        more=more,
+        more=more | _limits(data),
     )
 
 

@@ -62,7 +62,7 @@ class Particulars(Children):
             counted, reason = self.take_verdict(op, answer)
             return counted, "" if counted == "succeeded" else reason
         if op.kind == "artifact" and not self.verified(op, answer):
-            return "failed", f"digest-mismatch: the store has {answer.get('digest')}, {answer.get('size')} bytes"
+            return "failed", f"digest-mismatch: the store has {answer.get('digest')}"
         return report, ""
 
     def is_final(self, op: Operation) -> bool:

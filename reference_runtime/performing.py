@@ -38,7 +38,9 @@ class Performer:
         data = content(request.task, request.operation, int(request.params["size"]))
         pieces = cut(data, int(request.params["parts"]))
         there = await self._there(request) if is_repeat else {}
-        missing = [] if there.get("committed") else self.missing(len(pieces), there.get("parts") or ())
+        if there.get("committed"):
+            return {name: there[name] for name in ("nonce", "digest", "location")}
+        missing = self.missing(len(pieces), there.get("parts") or ())
         for number in missing:
             await self._put(request, number, pieces, is_first=not there and number == missing[0])
         said = {"action": "commit", "parts": len(pieces)}
@@ -68,12 +70,10 @@ class Performer:
             raise Unknown(f"part {number} arrived as {answer.get('digest')}; it is put again")
 
     async def sweep(self, request: Request) -> Json:
-        """What became of an orphan: `committed` with its `digest`, `size` and `nonce`, or removed."""
-        if (await self._there(request)).get("committed"):
-            found = await self.tools.lookup(self._about(request, {"action": "get"}))
-            if found is None:
-                raise Unknown("listed as committed and not there")
-            return {"committed": True, **{name: found[name] for name in ("digest", "size", "nonce")}}
+        """What became of an orphan: `committed` with its `digest` and `nonce`, or removed."""
+        there = await self._there(request)
+        if there.get("committed"):
+            return {name: there[name] for name in ("committed", "digest", "nonce")}
         await self.tools.call(self._about(request, {"action": "abort"}))
         return {"committed": False}
 
