@@ -39,8 +39,10 @@ class Ownership(Acceptance):
 
         Leases a claim gave it and that it does not list in `holding` come first: the answer got lost on the way.
         """
+        again = [one for one in self._handed_out(execution, None) if one.generation not in holding][:limit]
+        if not self.runnable(time.time_ns(), min(1, limit - len(again))):
+            return again  # most who ask while nothing happens: not worth a transaction
         with self._transaction():
-            again = [one for one in self._handed_out(execution, None) if one.generation not in holding][:limit]
             return again + self._take(execution, limit - len(again), None)
 
     def turn(

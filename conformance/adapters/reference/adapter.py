@@ -7,7 +7,8 @@ processes, and the same calls are simulated. Settings come from the environment,
 - SIMKIT_STATE: the folder of the store; SIMKIT_ENGINE_HOST, SIMKIT_ENGINE_PORT: where the server listens;
 - SIMKIT_SERVICES: `http://host:port`, or `lines://host:port`; SIMKIT_CALL_TIMEOUT_MS: how long a call may take;
 - SIMKIT_SECRETS: the secrets that requests may name, as a JSON object; they go no further than the requests;
-- REFERENCE_LEASE_MS: how long a silent worker keeps its work;
+- REFERENCE_LEASE_MS: how long a silent worker keeps its work; REFERENCE_DEATHS_MAX: workers that may die over one
+  operation; REFERENCE_KEY_LIFETIME_MS: how long receivers remember a key;
 - REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow.
 """
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 from simkit_adapter import Indefinite, Refused, serve_streams
 
-from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, connect
+from reference_runtime import Client, Patience, Policy, Refusal, Server, Store, Unreachable, Worker, connect
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
@@ -37,7 +38,11 @@ PATIENCE = Patience(total_ns=1000 * MS, answer_ns=500 * MS)
 
 async def run_engine(env: Mapping[str, str]) -> None:
     """The store server, until it is killed."""
-    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db")
+    policy = Policy(
+        deaths_max=int(env.get("REFERENCE_DEATHS_MAX", "5")),
+        key_lifetime_ns=int(env.get("REFERENCE_KEY_LIFETIME_MS", "86400000")) * MS,
+    )
+    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy)
     store.forget_when_told(env)
     server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
     await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
