@@ -105,12 +105,12 @@ class Budget(Audit, Delivery):
         True: reserved. False: not just now, because others hold it; the operation is asked again later. A text: never,
         and that is the reason the run ends with.
         """
-        if not self.is_limited(op.task):
+        if op.kind == "sweep" or not self.is_limited(op.task):
             return True
-        if self.past_deadline(self.remaining_ns(op.task, now_ns)):
+        if self.keeps_time(op) and self.past_deadline(self.remaining_ns(op.task, now_ns)):
             return "deadline"
         accounts, needs = self.accounts(op.task), self.needs(op)
-        if self.elapsed_exhausted(accounts.get("elapsed_ns"), now_ns):
+        if self.keeps_time(op) and self.elapsed_exhausted(accounts.get("elapsed_ns"), now_ns):
             return "allowance-exhausted: elapsed"
         charged = [(accounts[kind], amount) for kind, amount in needs.items() if kind in accounts and amount]
         answers = [self.affordable(account, amount, privileged=op.kind in PRIVILEGED) for account, amount in charged]
@@ -122,6 +122,10 @@ class Budget(Audit, Delivery):
         for account, amount in charged:
             self._hold(account, op.attempt, op.id, amount)
         return True
+
+    def keeps_time(self, op: Operation) -> bool:
+        """Whether an operation is too late once the run's time is over; what undoes its effects is not."""
+        return op.kind != "compensate"
 
     def needs(self, op: Operation) -> dict[BudgetKind, int]:
         """The most one invocation can cost; a look-up asks for nothing to be done and costs only its place."""

@@ -200,6 +200,7 @@ class Control(Ownership):
             return "unmatched"
         self.end_search(op, "noticed")
         self._release(op.generation)
+        self.settle_usage(op, "found", None, time.time_ns())
         self._advance(op.attempt, op.id)
         return "released"
 

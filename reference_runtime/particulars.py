@@ -36,7 +36,8 @@ class Particulars(Children):
             self._move(op, "decline", op.generation, op.version, None, reason)
         else:
             self._move(op, "give_up" if op.in_doubt else "exhaust", op.generation, op.version, None, reason)
-        self.fail_run(op.attempt, reason)
+        if op.kind != "compensate":
+            self.fail_run(op.attempt, reason)
 
     def prepare(self, op: Operation) -> None:
         """Put on record what this invocation is about, in the transaction that records its intent."""

@@ -180,6 +180,41 @@ def test_a_child_without_a_share_draws_on_its_parents_account(store):
     assert views.status(store, "t")["state"] == "failed"
 
 
+def test_a_notice_confirms_the_call_it_is_about(store):
+    """The receiver's late word makes an unknown call a consumed one."""
+    store.submit("t", wanting(plan(call("a", "mailer")), allowance={"calls": 1}))
+    settle(store, claim(store)[0], "unknown")
+    assert usage(store, "calls") == (0, 0, 1)
+    store.signal("t", "n", "notice", {"operation": "a", "nonce": "late"})
+    assert usage(store, "calls") == (1, 0, 0)
+
+
+def test_a_pause_gives_back_what_was_only_granted(store):
+    """A grant that is taken back before anything left leaves nothing reserved, and is made again after the pause."""
+    store.submit("t", wanting(plan(call("a", "mailer")), allowance={"calls": 1}))
+    store.claim("w", [], 1)
+    assert usage(store, "calls") == (0, 1, 0)
+    store.pause("t", "p")
+    assert usage(store, "calls") == (0, 0, 0)
+    store.unpause("t", "u")
+    assert work_off(store) == ["t:a"]
+    assert usage(store, "calls") == (1, 0, 0)
+
+
+def test_what_undoes_is_not_too_late(store, monkeypatch):
+    """After the deadline nothing of the run is dispatched but the compensation of what it did, from the reserve."""
+    now_ns = 1_000_000
+    monkeypatch.setattr("time.time_ns", lambda: now_ns)
+    undo = {"op": "compensate", "id": "u", "of": "a", "service": "ledger", "params": {}}
+    allowance = {"calls": 2, "elapsed_ns": 100, "reserve": {"calls": 1}}
+    store.submit("t", wanting(plan(call("a"), call("b"), undo), allowance=allowance, deadline_ns=100))
+    settle(store, claim(store)[0])
+    now_ns += 100
+    assert claim(store) == []
+    assert work_off(store) == ["t:u"]
+    assert (views.status(store, "t")["reason"], usage(store, "calls")) == ("deadline", (2, 0, 0))
+
+
 def _total(store: Store) -> tuple[int, int]:
     rows = store._rows("SELECT kind, allowance, consumed + reserved + unknown FROM allowance WHERE task = 't'")
     for kind, allowance, spent in rows:
