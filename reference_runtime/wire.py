@@ -163,6 +163,8 @@ async def _read_line(stream: trio.SocketStream) -> Reply:
     line = await Lines(stream).receive()
     if line is None:
         raise ValueError("the connection closed before the answer")
+    if len(line) > BODY_BYTES_MAX:
+        raise ValueError(f"an answer is at most {BODY_BYTES_MAX} bytes")
     answer = json.loads(line)
     return Reply(int(answer["status"]), answer.get("body"), bool(answer.get("replayed")))
 

@@ -6,12 +6,15 @@ import functools
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import attrs
 import pytest
 import trio
 
-from reference_runtime.rpc import Lines
-from reference_runtime.tools import Busy, Rejected, Request, Unknown, Unsent, connect, interpret
+from reference_runtime.credentials import Credentials
+from reference_runtime.rpc import LINE_BYTES_MAX, Lines
+from reference_runtime.tools import BODY_BYTES_MAX, Busy, Rejected, Request, Unknown, Unsent, connect, interpret
 from tests.runtime_rig import MS
 
 REQUEST = Request("ledger", "t", "a", "t.1:a", {"x": 1}, {"z": "n"}, ("ok",))
@@ -50,15 +53,18 @@ def test_an_address_is_checked():
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
 
-def _ask(scheme: str, handler: Handler, *, lookup: bool = False, timeout_ns: int = 5000 * MS) -> Any:
+def _ask(
+    scheme: str, handler: Handler, *, lookup: bool = False, timeout_ns: int = 5000 * MS, request: Request = REQUEST
+) -> Any:
     """What one request to a server with this connection handler comes to."""
 
     async def main():
         async with trio.open_nursery() as nursery:
             (listener,) = await nursery.start(functools.partial(trio.serve_tcp, host="127.0.0.1"), handler, 0)
-            tools = connect(f"{scheme}://127.0.0.1:{listener.socket.getsockname()[1]}", timeout_ns=timeout_ns)
+            address = f"{scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
+            tools = connect(address, timeout_ns=timeout_ns, secrets=Credentials({"bank": "value"}))
             try:
-                return await (tools.lookup(REQUEST) if lookup else tools.call(REQUEST))
+                return await (tools.lookup(request) if lookup else tools.call(request))
             except Exception as error:  # noqa: BLE001 - handed to the test
                 return error
             finally:
@@ -163,3 +169,87 @@ def test_a_receiver_that_is_not_there_got_nothing(scheme):
             await connect(f"{scheme}://127.0.0.1:{port}").call(REQUEST)
 
     trio.run(main)
+
+
+FULL = attrs.evolve(
+    REQUEST,
+    tool="store",
+    secret="bank",
+    fields={"token": 7, "remaining_ns": 5, "part": 2, "subject": "s", "version": 1},
+)
+
+
+def test_everything_else_a_request_says_is_a_field_of_it():
+    """Over lines in the line; over HTTP in the body, with the secret in a header and never in an address."""
+    lines: list[bytes] = []
+    bodies: list[bytes] = []
+    answers = (
+        ("lines", _line(b'{"status": 200, "body": {"nonce": "n"}}\n', lines)),
+        ("http", _http(b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"nonce": "n"}', bodies)),
+    )
+    for scheme, handler in answers:
+        assert _ask(scheme, handler, request=FULL) == {"nonce": "n"}
+    body = json.loads(bodies[0].partition(b"\r\n\r\n")[2])
+    assert json.loads(lines[0]).items() >= {**FULL.fields, "secret": "value"}.items()
+    assert body.items() >= FULL.fields.items()
+    assert b"Secret: value\r\n" in bodies[0]
+    assert "secret" not in body
+
+
+def test_a_look_up_says_them_in_its_address():
+    """What is no text is JSON there; a credential stays in its header."""
+    seen: list[bytes] = []
+    answer = b'HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{"nonce": "n"}'
+    assert _ask("http", _http(answer, seen), request=FULL, lookup=True) == {"nonce": "n"}
+    target = seen[0].split()[1].decode()
+    said = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
+    assert said.pop("reference") == "t:a"
+    assert json.loads(said.pop("params")) == FULL.params
+    assert said.pop("subject") == "s"
+    assert {name: json.loads(value) for name, value in said.items()} == {
+        "script": ["ok"],
+        "token": 7,
+        "remaining_ns": 5,
+        "part": 2,
+        "version": 1,
+    }
+    assert b"Secret: value\r\n" in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "retry_after_ns"),
+    [
+        ("http", b"HTTP/1.1 429 No\r\nRetry-After: 2\r\nContent-Length: 2\r\n\r\n{}", 2 * 1000 * MS),
+        (
+            "http",
+            b'HTTP/1.1 529 No\r\nRetry-After: 2\r\nContent-Length: 39\r\n\r\n{"retry_after_ns": 7, "request": "r-1"}',
+            7,
+        ),
+        ("http", b"HTTP/1.1 429 No\r\nRetry-After: soon\r\nContent-Length: 2\r\n\r\n{}", 0),
+        ("lines", b'{"status": 429, "body": {"retry_after_ns": 7, "request": "r-1"}}\n', 7),
+        ("lines", b'{"status": 529, "body": {"retry_after_ns": -7}}\n', 0),
+    ],
+)
+def test_a_receiver_may_say_when_to_come_back(scheme, answer, retry_after_ns):
+    """Busy, with its wish in nanoseconds, the body's before the header's, and its own id of the request."""
+    failure = _ask(scheme, (_http if scheme == "http" else _line)(answer, []))
+    assert isinstance(failure, Busy)
+    assert failure.retry_after_ns == retry_after_ns
+    assert failure.external == ("r-1" if b"r-1" in answer else None)
+
+
+@pytest.mark.parametrize("scheme", ["http", "lines"])
+def test_an_answer_too_long_is_none(scheme):
+    """What no report could hand on is not taken for an answer; it is not read without end either."""
+    body = json.dumps({"nonce": "n" * BODY_BYTES_MAX}).encode()
+    answer = {
+        "http": b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body),
+        "lines": b'{"status": 200, "body": %s}\n' % body,
+    }[scheme]
+    assert isinstance(_ask(scheme, (_http if scheme == "http" else _line)(answer, [])), Unknown)
+
+
+def test_a_report_of_the_longest_answer_fits_into_a_line():
+    """Also when every character of it is escaped."""
+    answer = {"nonce": "\N{GREEK SMALL LETTER ALPHA}" * (BODY_BYTES_MAX // 2)}
+    assert len(json.dumps({"answer": answer})) < LINE_BYTES_MAX - 10_000
