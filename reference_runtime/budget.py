@@ -165,6 +165,7 @@ class Budget(Audit, Delivery):
         self.db.execute(
             "UPDATE operation SET due_ns = ? WHERE attempt = ? AND id = ?", (now_ns + PARK_NS, op.attempt, op.id)
         )
+        self._touch(op.attempt)
 
     # -- settling
 

@@ -100,7 +100,9 @@ class Checks(Artifacts):
     # -- staleness
 
     def recheck(self, attempt: str) -> int:
-        """Plan a check anew wherever the version it passed has been replaced; how many."""
+        """Plan a check anew wherever the version it passed has been replaced; how many. A run that is ending needs none."""
+        if self.is_stopped(attempt):
+            return 0
         planned = 0
         for leaf in self._required(attempt):
             chain = self._chain(attempt, leaf)
@@ -118,7 +120,7 @@ class Checks(Artifacts):
 
     def _required(self, attempt: str) -> list[str]:
         rows = self._rows(
-            "SELECT id FROM operation WHERE attempt = ? AND kind = 'check' AND subject IS NOT NULL AND state != 'skipped'"
+            "SELECT id FROM operation WHERE attempt = ? AND kind = 'check' AND NOT void AND state != 'skipped'"
             " AND spec ->> 'recheck' IS NULL AND ifnull(spec ->> 'required', 1) ORDER BY position",
             attempt,
         )

@@ -241,9 +241,12 @@ class Progress(Waits):
         return outcome, tally
 
     def _touch(self, attempt: str) -> None:
-        """Make a new version of the task: something that its status shows has changed."""
+        """Make a new version of the task, and of those it is a child of: something that their status shows has changed."""
         self.db.execute(
-            "UPDATE task SET version = version + 1 WHERE id = (SELECT task FROM attempt WHERE id = ?)", (attempt,)
+            "WITH RECURSIVE line (task) AS (SELECT task FROM attempt WHERE id = ?"
+            " UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task)"
+            " UPDATE task SET version = version + 1 WHERE id IN line",
+            (attempt,),
         )
 
     def _reason(self, attempt: str, outcome: Outcome | None) -> str | None:

@@ -172,6 +172,17 @@ def test_checks_that_are_overtaken_again_and_again_end(store):
     )
 
 
+def test_nothing_is_checked_anew_in_a_run_that_is_ending(store):
+    """After a failure or a stop a newer version makes no further check."""
+    store.submit("t", plan(artifact("a"), check("c", "a"), par(call("x"), artifact("b"))))
+    settle(store, claim(store)[0])
+    settle(store, claim(store)[0])
+    x, b = sorted(claim(store, 2), key=lambda ticket: -ord(ticket.operation[0]))
+    settle(store, x, "failed")
+    settle(store, b)
+    assert (claim(store), shown(store)["state"]) == ([], "failed")
+
+
 OUTCOMES = ["passed", "failed", "unavailable", "timeout", "skipped"]
 
 

@@ -99,6 +99,18 @@ def test_a_cancelled_parent_stops_its_children(store):
     assert [shown(store, task)["state"] for task in ("t/k/l", "t/k", "t")] == ["cancelled"] * 3
 
 
+def test_what_a_child_does_is_a_new_version_of_its_parent(store):
+    """A parent's status shows how its children stand, so it is never another one under the same version."""
+    store.submit("t", wanting(plan(child("k", child("l", call("x"), wait("w", "go")))), allowance={"calls": 5}))
+    seen = {shown(store)["version"]: shown(store)}
+    (ticket,) = claim(store)
+    for act in (lambda: None, lambda: settle(store, ticket), lambda: store.signal("t/k/l", "1", "go", {"nonce": "n"})):
+        act()
+        status = shown(store)
+        assert seen.setdefault(status["version"], status) == status
+    assert shown(store)["state"] == "done"
+
+
 def test_a_detached_child_goes_on_by_itself(store):
     """Its leaf is accepted when it is admitted, and nothing that happens to its parent reaches it."""
     store.submit("t", plan(child("k", wait("w", "go"), call("x"), detached=True), call("b")))
