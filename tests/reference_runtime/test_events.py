@@ -148,6 +148,7 @@ def test_coming_back_leaves_no_gap_and_repeats_are_the_same(steps, reads):
             answer = events(store, "t", len(seen))
             seen += answer["events"]
             assert (answer["next"], [event["cursor"] for event in seen]) == (len(seen), list(range(1, len(seen) + 1)))
+        seen += events(store, "t", len(seen))["events"]
         for after in reads:
             if after <= len(seen):
                 assert events(store, "t", after)["events"] == seen[after:]
