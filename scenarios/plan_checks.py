@@ -50,8 +50,8 @@ def check_tree(root: Op) -> None:
     for op in walk(root):
         if not op.id or op.id in seen:
             raise PlanError(f"operation id {op.id!r} is empty or used twice; every operation needs an id of its own")
-        if "/" in op.id:
-            raise PlanError(f"operation id {op.id!r}: the slash is kept for what children do; leave it out")
+        if "/" in op.id or "~" in op.id:
+            raise PlanError(f"operation id {op.id!r}: slash and tilde are kept for what children and harnesses do")
         seen.add(op.id)
         _check_alone(op)
 

@@ -230,7 +230,7 @@ def kid(*children: Op) -> Child:
         ),
         ((kid(Approve("ok", "x"), ledger("x")),), "child 'kid': approve 'ok' would wait for ever"),
         ((kid(ledger("a"), ledger("a")),), "'a' is empty or used twice"),
-        ((ledger("a/b"),), "the slash is kept for what children do"),
+        ((ledger("a/b"),), "slash and tilde are kept"),
         ((Artifact("p", "n", -1),), "artifact 'p': size is -1"),
         ((Artifact("p", "n", 1, 0),), "artifact 'p': parts is 0"),
         ((Model("m", "x", 0),), "model 'm': tokens is 0"),
