@@ -128,6 +128,11 @@ def arm(nonce: str | None) -> Literal["A", "B"]:
     return "B" if last in "13579bdfBDF" and last else "A"
 
 
+def leaf_of(operation: str) -> str:
+    """The plan's own operation behind one that the runtime made for it: a sweep, or a check made anew; else itself."""
+    return operation.partition("~")[0]
+
+
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

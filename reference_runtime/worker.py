@@ -15,7 +15,7 @@ import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.log import OFF, Log
-from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket
+from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
 from reference_runtime.performing import Performer
 from reference_runtime.runner import Runner
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
@@ -191,7 +191,7 @@ class Worker:
         request = Request(
             tool=ticket.tool,
             task=ticket.task,
-            operation=ticket.operation,
+            operation=leaf_of(ticket.operation),
             key=self.key_for(ticket),
             params=self.params_for(ticket),
             carries=ticket.carries,

@@ -99,6 +99,16 @@ def test_a_checker_that_wavers(tmp_path):
     assert asked == [asked[0]] * 3
 
 
+def test_receivers_know_the_plans_operations_only(tmp_path):
+    """A check made anew and a sweep go out under the operation of the plan that they are made for."""
+    tools = ServiceTools()
+    checks = check("k", "a", script=["passed", "unavailable", "passed"])
+    status, *_ = run(tmp_path / "s.db", tools, plan(artifact("a"), checks, artifact("b", size=1)))
+    assert status["state"] == "done"
+    asked = [(one.operation, one.fields["version"]) for one in tools.asked if one.tool == "checker"]
+    assert asked == [("k", 1), ("k", 2), ("k", 2)]
+
+
 def test_a_rejected_upload_leaves_nothing_behind(tmp_path):
     """What was staged for an operation that failed is removed before the run is over."""
     tools = ServiceTools()
@@ -107,6 +117,7 @@ def test_a_rejected_upload_leaves_nothing_behind(tmp_path):
     status, listed, _ = run(tmp_path / "s.db", tools, data)
     assert (status["state"], states(status)) == ("failed", {"a": "failed"})
     assert (listed["artifacts"], tools.services.artifact("t.1:a")) == ([], None)
+    assert {one.operation for one in tools.asked} == {"a"}
 
 
 async def _reject_commit(inner: Callable[[Request], object], request: Request) -> Json:
