@@ -6,12 +6,14 @@ The map, from the bottom up; each module imports only what stands above it:
 - leaves, plan, documents: a plan's JSON in, steps with dependencies out;
 - records, schema: the store's tables and settings, and owning its file;
 - rows: the one way a row changes, fenced by state, generation and version;
+- audit, delivery, budget, artifacts, checks, children: what is told, spent, published, checked and owned; particulars: where
+  the general flow asks for these; contents: the bytes of artifacts;
 - waits, branching, progress and what stands beside them: what follows from something having been accepted;
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, events: what the store shows;
 - rpc: one JSON object a line; server: owns the store, keeps time, takes work back; client: asks until answered;
-- credentials, tools, wire: the outside, its secrets, and what its answers mean; worker: intent, call, report;
+- credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: requests that are many; worker: intent, call, report;
 - replay, workflow, runner: the other style, async functions driven by their history;
 - log: events and ids, one JSON object a line;
 - __main__: `python -m reference_runtime serve | worker | submit | status | signal | events | doctor`.
