@@ -13,7 +13,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, events: what the store shows;
 - rpc: one JSON object a line; server: owns the store, keeps time, takes work back; client: asks until answered;
-- credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: requests that are many; worker: intent, call, report;
+- credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
+  requests; worker: intent, call, report;
 - replay, workflow, runner: the other style, async functions driven by their history;
 - log: events and ids, one JSON object a line;
 - __main__: `python -m reference_runtime serve | worker | submit | status | signal | events | doctor`.
