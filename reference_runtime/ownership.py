@@ -208,7 +208,7 @@ class Ownership(Acceptance):
                 op.id,
                 "lookup" if is_question else "call",
                 key,
-                request_digest(json.loads(request)),
+                request_digest({**json.loads(request), **self.particular_fields(op)}),
                 now_ns,
                 generation,
             ),
@@ -329,6 +329,14 @@ class Ownership(Acceptance):
 
 
 def request_digest(request: Json) -> str:
-    """What is asked for, as receivers fingerprint it: 16 bytes of blake2b over parameters and carried answers, in hex."""
-    asked = json.dumps([request["params"], request["carries"]], sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(asked.encode("ascii"), digest_size=16).hexdigest()
+    """What is asked for, as receivers fingerprint it: 16 bytes of blake2b in hex, over parameters, carried answers and what
+    the request is about.
+    """
+    about = {name: request[name] for name in _ABOUT if name in request}
+    asked = [request["params"], request["carries"], *([about] if about else [])]
+    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+#: The fields of a request that are part of what is asked, where it has them.
+_ABOUT = ("part", "subject", "version", "digest")

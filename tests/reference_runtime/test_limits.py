@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reference_runtime import Store, views
 from reference_runtime.model import Facts, Grant, Policy, Rejected, Ticket
+from reference_runtime.ownership import request_digest
+from simkit.services import Request
 from tests.runtime_rig import MS, call, finish, intended, par, plan, states, take, under
 
 POLICY = Policy(tries_max=4, lookups_max=2, deaths_max=2, key_lifetime_ns=1000 * MS, backoff_ns_min=2, backoff_ns_max=2)
@@ -221,3 +225,11 @@ def test_a_fenced_receiver_gets_the_current_token(store):
     assert (one.fields["token"], two.fields["token"]) == (first.generation, second.generation)
     assert two.fields["token"] > one.fields["token"]
     assert one.key == two.key
+
+
+@pytest.mark.parametrize("about", [{}, {"subject": "s", "version": 2, "digest": "d"}])
+def test_a_request_is_fingerprinted_as_its_receiver_does(about):
+    """So that a journal and what arrived can be laid side by side."""
+    asked: dict[str, Any] = {"params": {"b": 1, "a": "\N{EURO SIGN}"}, "carries": {"x": "n"}}
+    received = Request(service="checker", run="r", op="a", **asked, **about)
+    assert request_digest({**asked, "script": ["ok"], **about}) == received.fingerprint()
