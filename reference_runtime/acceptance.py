@@ -88,7 +88,31 @@ class Acceptance(Progress, Particulars, Reconcile):
             if self.is_final(now):
                 self._end(now, "give_up", why or "check-timeout: no answer from the checker")
                 return True
-            self._remedy(now, self.remedy_for(op, report), report, facts.retry_after_ns)
+            if not self.heed_notice(now):
+                self._remedy(now, self.remedy_for(op, report), report, facts.retry_after_ns)
+        return True
+
+    def heed_notice(self, op: Operation) -> bool:
+        """Settle an outcome that got lost by the receiver's word that came before the loss was noticed, if one did."""
+        word = self.early_notice(op)
+        if word is None:
+            return False
+        sequence, nonce = word
+        self.db.execute(
+            "UPDATE event SET disposition = 'released', consumer = ? WHERE sequence = ?",
+            (f"{op.attempt}:{op.id}", sequence),
+        )
+        return self.take_notice(op, nonce)
+
+    def take_notice(self, op: Operation, nonce: str) -> bool:
+        """Take the receiver's word that the effect of an operation happened; False where nothing is unknown of it."""
+        answer = canonical({"nonce": nonce})
+        if not self._move(op, "notice", op.generation, op.version, answer, "noticed: the receiver said so"):
+            return False
+        self.end_search(op, "noticed")
+        self._release(op.generation)
+        self.settle_usage(op, "found", None, time.time_ns())
+        self._advance(op.attempt, op.id)
         return True
 
     def remedy_for(self, op: Operation, report: Report) -> Remedy:

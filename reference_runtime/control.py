@@ -94,7 +94,7 @@ class Control(Ownership):
     def _note_delivery(self, attempt: str) -> None:
         """Bring how far a stop has come in line with the leases it covers."""
         covered = f"SELECT 1 {_COVERED}"
-        if not self._row(covered, attempt):
+        if self.is_quiescent(attempt):
             reached = "quiescent"
         elif not self._row(f"{covered} AND l.generation NOT IN (SELECT generation FROM told)", attempt):
             reached = "delivered"
@@ -107,6 +107,20 @@ class Control(Ownership):
         if self.db.changes():
             self._touch(attempt)
 
+    def is_quiescent(self, attempt: str) -> bool:
+        """Whether nothing that a stop covers is in anybody's hands or will be: no lease, and no question left to ask."""
+        if self._row(f"SELECT 1 {_COVERED}", attempt):
+            return False
+        return not self._asked_about(attempt)
+
+    def _asked_about(self, attempt: str) -> list[Operation]:
+        """What the run still wants to know of effects that a stop covers."""
+        return self._operations(
+            "WHERE o.attempt = ? AND o.state = 'unknown' AND o.due_ns IS NOT NULL"
+            " AND o.kind NOT IN ('compensate', 'sweep') ORDER BY o.position",
+            attempt,
+        )
+
     def _conclude(self, attempt: str) -> None:
         if self.is_halted(attempt):
             self._note_delivery(attempt)
@@ -116,6 +130,8 @@ class Control(Ownership):
         """Take by force what has not come to an end; nobody knows what came of it, and that stays visible."""
         for (generation,) in self._rows(f"SELECT l.generation {_COVERED} ORDER BY l.generation", attempt):
             self.reclaim(generation)
+        for op in self._asked_about(attempt):
+            self._end(op, "give_up", "cancelled: the grace is over")
         self._conclude(attempt)
 
     # -- pausing
@@ -188,21 +204,18 @@ class Control(Ownership):
     # -- late words
 
     def notice(self, attempt: str, payload: Mapping[str, Any]) -> str:
-        """Take a receiver's word that an effect happened: `released` where nobody knew of it, else `unmatched`."""
+        """Take a receiver's word that an effect happened: `released` where nobody knew of it, else `unmatched`.
+
+        One about a call that is under way is `buffered`: it counts if the answer gets lost.
+        """
         operation, nonce = payload.get("operation"), payload.get("nonce")
         row = self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
         if row is None or not isinstance(nonce, str):
             return "unmatched"
         op = self._operation(attempt, str(operation))
-        if not self.is_unknown(op) or not self._move(
-            op, "notice", op.generation, op.version, canonical({"nonce": nonce}), "noticed: the receiver said so"
-        ):
-            return "unmatched"
-        self.end_search(op, "noticed")
-        self._release(op.generation)
-        self.settle_usage(op, "found", None, time.time_ns())
-        self._advance(op.attempt, op.id)
-        return "released"
+        if op.state == "dispatched":
+            return "buffered"
+        return "released" if self.is_unknown(op) and self.take_notice(op, nonce) else "unmatched"
 
     def is_unknown(self, op: Operation) -> bool:
         """Whether a late word about this operation tells anything new."""

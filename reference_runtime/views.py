@@ -81,9 +81,10 @@ def status(store: Turns, task: str) -> Json:
     operations = [_Shown(*cast("tuple[Any, ...]", shown)) for shown in store.db.execute(_OPERATIONS, (one.attempt,))]
     state = _ENDS[one.outcome] if one.outcome else "waiting" if one.condition == "waiting" else "running"
     pending = [shown for shown in operations if shown.is_open]
+    approvals = _dicts(store, _APPROVALS, one.attempt)
     return {
         "state": state,
-        "on": _awaited(pending) if state == "waiting" else None,
+        "on": _awaited(pending, approvals) if state == "waiting" else None,
         "result": {shown.id: shown.nonce for shown in operations if shown.accepted and shown.nonce}
         if state == "done"
         else None,
@@ -99,7 +100,7 @@ def status(store: Turns, task: str) -> Json:
         "delivered": one.delivery == "delivered" if one.outcome else None,
         "usage": store.usage(task),
         "children": store.children(task),
-        "approvals": _dicts(store, _APPROVALS, one.attempt),
+        "approvals": approvals,
         "signals": {
             str(id_): disposition or store.disposition_of(consumer, is_over=one.outcome is not None)
             for id_, disposition, consumer in cast(
@@ -123,9 +124,10 @@ def _shown(one: _Shown) -> Json:
     }
 
 
-def _awaited(pending: list[_Shown]) -> str | None:
-    """What a waiting task waits for: the signal of its first open wait, or the first open approval's id."""
-    return next((one.signal or one.id for one in pending if one.kind in ("wait", "approve")), None)
+def _awaited(pending: list[_Shown], approvals: list[Json]) -> str | None:
+    """What a waiting task waits for: the signal of its first open wait, or the id of the first approval that is pending."""
+    asked = (one["operation"] for one in approvals if one["state"] == "pending")
+    return next((one.signal or one.id for one in pending if one.kind in ("wait", "approve")), next(asked, None))
 
 
 def _phase(task: _Task, pending: list[_Shown], hidden: list[str]) -> str:

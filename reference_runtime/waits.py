@@ -13,6 +13,7 @@ from typing import Any
 
 from reference_runtime.approvals import Approvals
 from reference_runtime.model import Json, Refusal, canonical
+from reference_runtime.rows import Operation
 
 #: Names under which not a wait of the plan is addressed but the runtime itself.
 STEER, NOTICE = "steer", "notice"
@@ -91,6 +92,17 @@ class Waits(Approvals):
     def disposition_of(self, consumer: str | None, *, is_over: bool) -> str:
         """What became of a signal to a wait, as far as it is known now."""
         return "released" if consumer else "late" if is_over else "buffered"
+
+    def early_notice(self, op: Operation) -> tuple[int, str] | None:
+        """The first receiver's word about an operation that is waiting to be needed: its sequence and its nonce."""
+        row = self._row(
+            "SELECT sequence, payload ->> 'nonce' FROM event WHERE task = ? AND name = ? AND consumer IS NULL"
+            " AND disposition = 'buffered' AND payload ->> 'operation' = ? ORDER BY sequence LIMIT 1",
+            op.task,
+            NOTICE,
+            op.id,
+        )
+        return None if row is None else (int(row[0]), str(row[1]))
 
     def match_signals(self, attempt: str) -> tuple[str, int, str] | None:
         """The next open wait with the signal it takes: waits in plan order, signals in order of arrival."""

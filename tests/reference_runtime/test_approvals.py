@@ -121,7 +121,7 @@ def test_a_decision_made_before_the_change_is_void(asked):
     asked.signal("t", "s1", "steer", {"operation": "pay", "params": {"amount": 101}, "nonce": "s1"})
     assert in_hand(asked) == {}
     status = views.status(asked, "t")
-    assert (status["state"], standing(asked)) == ("waiting", [("ok", "pay", "pending")])
+    assert (status["state"], status["on"], standing(asked)) == ("waiting", "ok", [("ok", "pay", "pending")])
     decide(asked, digest=approval_digest("pay", "ledger", {"amount": 101}), id_="2")
     assert isinstance(release(asked, ok=True), Ticket)
 

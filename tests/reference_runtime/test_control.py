@@ -236,3 +236,32 @@ def test_a_notice_ends_the_search(store):
     store.signal("t", "n", "notice", {"operation": "a", "nonce": "x"})
     assert views.status(store, "t")["state"] == "done"
     assert in_hand(store) == {}
+
+
+def test_a_notice_that_comes_before_the_loss_is_kept(store, reopened):
+    """The call is under way: the word counts if its answer gets lost, and is of no matter if it comes."""
+    store.submit("t", plan(par(call("m", "mailer"), call("n", "mailer"))))
+    tickets = in_hand(store)
+    for name in ("m", "n"):
+        told = store.signal("t", f"about-{name}", "notice", {"operation": name, "nonce": f"seen-{name}"})
+        assert told["disposition"] == "buffered"
+    store = reopened(store)
+    store.reclaim(tickets["m"].generation)
+    settle(store, tickets["n"], nonce="answered")
+    status = views.status(store, "t")
+    assert (status["state"], status["result"]) == ("done", {"m": "seen-m", "n": "answered"})
+    assert status["signals"]["about-m"] == "released"
+
+
+def test_questions_after_a_stop_are_bounded_by_its_grace(store, clock):
+    """As long as one may be asked the run is not quiescent; at the end of the grace it stays unresolved."""
+    store.submit("t", plan(call("a", "registry")))
+    tickets = in_hand(store)
+    store.cancel("t", "c")
+    store.tell("w", [tickets["a"].generation])
+    settle(store, tickets["a"], "unknown")
+    assert shown(store) == ("running", "delivered")
+    clock[0] += store.policy.grace_ns
+    store.fire_timers()
+    assert shown(store) == ("cancelled", "quiescent")
+    assert states(views.status(store, "t")) == {"a": "unresolved"}
