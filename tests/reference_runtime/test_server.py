@@ -261,8 +261,10 @@ def test_a_timer_fires_without_anybody_asking(tmp_path):
         (b'{"id": 1, "verb": "status", "params": {"task": "t", "colour": 1}}', "unknown fields colour"),
         (b'{"id": 1, "verb": "dispatch", "params": {"grant": {"lease": 1}}}', "grant:"),
         (
-            b'{"id": 1, "verb": "settle", "params": {"grant": {}, "report": "well", "answer": {}, "detail": "",'
-            b' "facts": {}, "execution": "w", "limit": 0}}',
+            (
+                b'{"id": 1, "verb": "settle", "params": {"grant": {}, "report": "well", "answer": {}, "detail": "",'
+                b' "facts": {}, "execution": "w", "limit": 0}}'
+            ),
             "report 'well'",
         ),
     ],
