@@ -206,6 +206,7 @@ class Approvals(Compensation):
             if not self.may_release(approval, granted.get(approval.operation), time.time_ns()):
                 if granted.get(approval.operation) is False and approval.state == "approved":
                     self.ask_again(approval)
+                    self._conclude(op.attempt)
                 return False
         for approval in approvals:
             self._stand(approval, "released", approval.actor)

@@ -130,7 +130,7 @@ def test_withdrawn_authority_releases_nothing(asked):
     """The actor has none any more when the operation would leave: the leaf asks again, and a new decision counts."""
     decide(asked)
     assert isinstance(release(asked, ok=False), Rejected)
-    assert standing(asked) == [("ok", "pay", "pending")]
+    assert (views.status(asked, "t")["state"], standing(asked)) == ("waiting", [("ok", "pay", "pending")])
     assert in_hand(asked) == {}
     assert decide(asked, id_="2") == "approved"
     assert isinstance(release(asked, ok=True), Ticket)
