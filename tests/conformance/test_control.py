@@ -16,7 +16,7 @@ import trio.testing
 from conformance import control
 from conformance.control import LINE_BYTES_MAX, Answer, ControlChannel
 from conformance.processes import Processes, environment
-from scenarios.history import OperationStatus, Status
+from scenarios.history import ApprovalStatus, ChildStatus, OperationStatus, Status, Usage
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import LineReader
 
@@ -117,6 +117,58 @@ def test_a_status_is_read_into_a_value() -> None:
     )
     assert isinstance(answer, Answer)
     assert answer.status == Status("waiting", on="go", version=3, operations=(OperationStatus("a", "succeeded", "n1"),))
+
+
+def test_a_status_may_show_everything_there_is() -> None:
+    """Nested values are typed too, and what is null is as good as left out."""
+    approval = {"operation": "ok", "of": "pay", "digest": "d", "state": "pending"}
+    shown = {
+        "state": "waiting",
+        "usage": {"calls": {"allowance": 3, "consumed": 1, "reserved": 0, "unknown": 1}},
+        "children": [{"run": "r/c", "state": "running", "detached": True}],
+        "approvals": [approval],
+        "signals": {"r:w": "buffered"},
+        "cancel": None,
+        "paused": False,
+        "operations": [{"id": "a", "state": "skipped", "ready": False, "tries": 2, "detail": "why"}],
+    }
+    answer = answered({"seq": 1, "ok": shown})
+    assert isinstance(answer, Answer)
+    assert answer.status == Status(
+        "waiting",
+        usage={"calls": Usage(3, 1, 0, 1)},
+        children=(ChildStatus("r/c", "running", True),),
+        approvals=(ApprovalStatus("ok", "pay", "d"),),
+        signals={"r:w": "buffered"},
+        paused=False,
+        operations=(OperationStatus("a", "skipped", None, False, 2, "why"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "told"),
+    [
+        ("events", {"next": 1}, "no list as 'events'"),
+        ("events", {"events": [], "next": True}, "no int as 'next'"),
+        ("artifacts", {"artifacts": None}, "no list as 'artifacts'"),
+        ("artifacts", {"artifacts": [{"name": "x", "version": "1", "location": "l"}]}, "artifacts[0] without name"),
+        ("status", {"state": "waiting", "approvals": {}}, "`approvals` are no list"),
+        ("status", {"state": "running", "paused": 1}, "status.paused"),
+        ("status", {"state": "running", "usage": {"calls": {"consumed": "1"}}}, "usage"),
+    ],
+)
+def test_what_the_kit_goes_by_has_its_type(verb: str, body: dict[str, Any], told: str) -> None:
+    """Cursors, locations and the new parts of a status; what is off is named."""
+    problem = answered({"seq": 1, "ok": body}, verb=verb)
+    assert isinstance(problem, Problem)
+    assert problem.code == "adapter-malformed-answer"
+    assert told in problem.what
+
+
+def test_the_payload_of_a_verb_is_kept() -> None:
+    """Whatever it holds: judges read it."""
+    answer = answered({"seq": 1, "ok": {"disposition": "late", "consumer": None}}, verb="signal")
+    assert answer == Answer("ok", {"disposition": "late", "consumer": None})
 
 
 def test_answers_may_come_in_any_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.injector import Injector
+from conformance.injector import POISON_MAX, Injector
 from scenarios.interruption import Interruption, Site
 
 KILL = Interruption("kill", Site("barrier", "a", 2, "applied"))
@@ -66,3 +66,28 @@ def test_equal_interruptions_count_their_requests_apart() -> None:
     injector = Injector([AGAIN, Interruption("kill", Site("barrier", None, 2, "received"))])
     assert injector.at_barrier("x", 1, "received") == []
     assert injector.at_barrier("y", 1, "received") == [AGAIN, AGAIN]
+
+
+def test_poison_strikes_at_every_request_and_counts_as_one() -> None:
+    """A dozen times at most; only then is nothing left that could strike, and missing it later does not undo it."""
+    poison = Interruption("kill", Site("barrier", "a", 0, "applied"))
+    injector = Injector([poison])
+    for nth in range(1, POISON_MAX + 1):
+        assert not injector.idle
+        assert injector.at_barrier("a", nth, "applied") == [poison]
+    assert injector.at_barrier("a", POISON_MAX + 1, "applied") == []
+    assert injector.idle
+    assert injector.fired == [poison]
+
+
+def test_what_follows_something_harmless_is_armed_at_once() -> None:
+    """And what misses after all takes it along."""
+    both = Interruption("cancel", Site("end"), then=AGAIN)
+    injector = Injector([both])
+    injector.at("end")
+    assert injector.follow(both) == (AGAIN,)
+    assert injector.follow(both) == ()
+    assert injector.armed == (AGAIN,)
+    injector.miss(both)
+    assert injector.idle
+    assert injector.unfired() == (both, AGAIN)

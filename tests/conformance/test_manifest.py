@@ -228,3 +228,17 @@ def test_the_documented_manifests_are_good(tmp_path: Path) -> None:
     assert len(found) >= 2
     for block in found:
         load(write(tmp_path, block))
+
+
+def test_judges_are_told_what_is_declared(tmp_path: Path) -> None:
+    """Verbs and bounds, in nanoseconds; a bound of 0 is none, and a bare manifest declares none of them."""
+    limits = "settle_ms = 100\nslots = 4\ngrace_ms = 5\ndeaths_max = 3\nkey_lifetime_ms = 7\nlease_ms = 9"
+    late = 'late_signal = "refused"\nunmatched_signal = "refused"\n[install]'
+    declared = load(write(tmp_path, change(GOOD, ("settle_ms = 100", limits), ("[install]", late)))).declared()
+    assert (declared.slots, declared.deaths_max) == (4, 3)
+    assert (declared.grace_ns, declared.key_lifetime_ns, declared.lease_ns) == (5_000_000, 7_000_000, 9_000_000)
+    assert (declared.late_signal, declared.unmatched_signal) == ("refused", "refused")
+    assert declared.verbs == ("start", "status", "resume", "cancel")
+    bare = load(write(tmp_path, GOOD)).declared()
+    assert (bare.slots, bare.deaths_max, bare.grace_ns, bare.key_lifetime_ns, bare.lease_ns) == (None,) * 5
+    assert (bare.late_signal, bare.unmatched_signal) == ("late", "buffered")
