@@ -89,6 +89,9 @@ class Tools(Protocol):
 _TOLD: Mapping[str, type] = {"nonce": str, "allowed": bool, "part": int, "location": str}
 #: Refusals before anything was begun: the key is in use, it is too early, there is no room.
 _BUSY = (409, 425, 429, 529)
+#: What a receiver calls a fencing token older than the newest it has seen: whoever brought it has a successor, and may not
+#: come again with it.
+FENCED = "fenced"
 
 
 def interpret(status: int, body: Any, *, saved: bool = False, retry_after_ns: int = 0) -> Json:
@@ -104,6 +107,8 @@ def interpret(status: int, body: Any, *, saved: bool = False, retry_after_ns: in
         "external": external_of(told),
         "retry_after_ns": _duration_ns(told.get("retry_after_ns")) or retry_after_ns,
     }
+    if status == 409 and told.get("error") == FENCED:
+        raise Rejected(f"{status}: {body!r:.200}", **facts, reason=FENCED)
     if status in _BUSY:
         raise Busy(f"{status}: {body!r:.200}", **facts)
     if (400 <= status < 500 and status != 408) or (status >= 500 and saved):

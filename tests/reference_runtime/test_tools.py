@@ -43,6 +43,15 @@ def test_what_an_answer_means(status, body, saved, meaning):
         interpret(status, body, saved=saved)
 
 
+def test_an_old_token_is_refused_for_good():
+    """A conflict over the key is over in a while; one over the token never is, as its owner has a successor."""
+    with pytest.raises(Rejected) as caught:
+        interpret(409, {"error": "fenced", "request": "req-1"})
+    assert (caught.value.reason, caught.value.external) == ("fenced", "req-1")
+    with pytest.raises(Busy):
+        interpret(409, {"error": "busy"})
+
+
 def test_an_address_is_checked():
     """Another scheme or half an address is refused with what was expected."""
     for address in ("ftp://h:1", "http://h", "h:1", ""):
