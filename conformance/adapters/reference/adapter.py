@@ -75,17 +75,45 @@ class Verbs:
         await _asked(self.client.submit(run, replayed(plan) if self.is_replay else plan))
 
     async def status(self, run: str) -> Json:
-        status: Json = await _asked(self.client.status(run))
-        return status
+        return await _answer(self.client.status(run))
 
-    async def signal(self, run: str, name: str, payload: Json, id: str) -> None:
-        await _asked(self.client.signal(run, id, name, payload))
+    async def signal(self, run: str, name: str, payload: Json, id: str) -> Json:
+        return await _answer(self.client.signal(run, id, name, payload))
+
+    async def decide(
+        self, run: str, operation: str, decision: str, digest: str, actor: str, payload: Json, id: str
+    ) -> Json:
+        nonce = str(payload.get("nonce", ""))
+        return await _answer(self.client.decide(run, id, operation, decision, digest=digest, actor=actor, nonce=nonce))
+
+    async def cancel(self, run: str, id: str) -> Json:
+        return await _answer(self.client.cancel(run, id))
+
+    async def pause(self, run: str, id: str) -> Json:
+        return await _answer(self.client.pause(run, id))
+
+    async def unpause(self, run: str, id: str) -> Json:
+        return await _answer(self.client.unpause(run, id))
+
+    async def events(self, run: str, after: int) -> Json:
+        return await _answer(self.client.events(run, after))
+
+    async def artifacts(self, run: str) -> Json:
+        return await _answer(self.client.artifacts(run))
+
+    async def journal(self, run: str) -> Json:
+        return await _answer(self.client.journal(run))
 
     async def resume(self, run: str) -> None:
         """Nothing to do: recovery is the runtime's own."""
 
 
-async def _asked(answer: Any) -> Any:
+async def _answer(answer: Awaitable[Json]) -> Json:
+    said: Json = await _asked(answer)
+    return said
+
+
+async def _asked(answer: Awaitable[Any]) -> Any:
     try:
         return await answer
     except Refusal as no:
