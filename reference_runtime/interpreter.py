@@ -108,13 +108,8 @@ class _Walk:
 
     async def _decide(self, kind: str, id_: str, left: list[Json], on: str | None = None) -> None:
         """Have a decision shown, with the leaves it leaves out; `on` None: it is left out itself."""
-        others = [
-            leaf
-            for child in left
-            for leaf in _leaves(child)
-            if leaf["op"] != "compensate" and leaf["id"] not in self.told
-        ]
-        self.told.update(leaf["id"] for leaf in others)
+        others = [one for child in left for one in _everything(child) if one["id"] not in self.told]
+        self.told.update((id_, *(one["id"] for one in others)))
         state = "skipped" if kind == "branch" and on is None else "succeeded"
         await self.ctx.operation({"op": kind, "id": id_, "of": on, "state": state, "others": others}, waits=False)
 
@@ -133,6 +128,22 @@ def _leaves(node: Json) -> Iterator[Json]:
         children = [_copy(child, 1, inside) for child in children]
     for child in children:
         yield from _leaves(child)
+
+
+def _everything(node: Json) -> Iterator[Json]:
+    """The operations that a piece of a plan would become, decisions and all copies of loops included."""
+    if node["op"] not in GROUPS:
+        if node["op"] != "compensate":
+            yield node
+        return
+    if node["op"] in ("branch", "race"):
+        yield {"op": node["op"], "id": node["id"], "of": node.get("on")}
+    inside = {name for child in node["children"] for name in _ids(child)}
+    for turn in range(1, node.get("times", 1) + 1):
+        if turn > 1:
+            yield {"op": "branch", "id": f"{node['id']}@{turn}", "of": f"{node['on']}@{turn - 1}"}
+        for child in node["children"]:
+            yield from _everything(_copy(child, turn, inside) if node["op"] == "loop" else child)
 
 
 def _ids(node: Json) -> Iterator[str]:

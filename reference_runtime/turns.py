@@ -242,10 +242,12 @@ class Turns(Control):
         return row == (turn.generation, turn.segment, turn.length) and not self.is_stopped(turn.attempt)
 
     def _reject_turn(self, turn: Turn) -> Rejected:
+        """Keep a word that does not count as evidence; a lease its holder still has is over with it."""
         self.db.execute(
             "INSERT INTO evidence (attempt, operation, generation, report, detail, at_ns) VALUES (?, '', ?, 'turn', '', ?)",
             (turn.attempt, turn.generation, time.time_ns()),
         )
+        self._release_turn(turn.generation)
         return Rejected(f"generation {turn.generation} no longer owns the turn of {turn.attempt}")
 
     # -- commands
@@ -323,7 +325,9 @@ class Turns(Control):
         match end:
             case {"returned": value}:
                 self._over(turn.attempt, "returned", value)
-                self._skip_planned(turn.attempt, "o.kind != 'compensate'", "the workflow returned")
+                self._skip_planned(
+                    turn.attempt, "o.kind != 'compensate' AND o.opened_ns IS NULL", "the workflow returned"
+                )
             case {"raised": reason}:
                 self._over(turn.attempt, "raised", None)
                 self.fail_run(turn.attempt, reason)

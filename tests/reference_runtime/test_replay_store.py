@@ -11,11 +11,11 @@ import attrs
 import pytest
 
 from reference_runtime import Refusal, Store, runner, views
-from reference_runtime.model import Json, Rejected
+from reference_runtime.model import Grant, Json, Rejected, Ticket
 from reference_runtime.replay import Outcome
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow, workflow
-from tests.runtime_rig import EAGER, call, finish, plan, states
+from tests.runtime_rig import EAGER, call, finish, plan, states, under
 
 CODES = {"agent": "1"}
 
@@ -130,7 +130,8 @@ def test_a_stale_holder_changes_nothing(store):
         assert isinstance(store.park_turn(held, "1", "no"), Rejected)
     assert views.status(store, "t")["state"] == "running"
     assert len(views.journal(store, "t")["rejected"]) == 6
-    step(store, pay_twice, new)
+    (again,) = claim(store, "w#2")
+    step(store, pay_twice, again)
     assert states(views.status(store, "t")) == {"a": "planned"}
 
 
@@ -291,3 +292,66 @@ def test_an_unresolved_operation_blocks_until_somebody_settles_it(store):
     assert store.signal("t", "n1", "notice", {"operation": "m", "nonce": "late"})["disposition"] == "released"
     status = go(store, mails)
     assert (status["state"], status["result"]) == ("done", "late")
+
+
+def test_a_turn_of_a_stopped_task_does_not_count(store):
+    """A stop that was accepted while a turn was under way: what the turn would ask for is never begun."""
+    store.submit("t", work())
+    (turn,) = claim(store)
+    store.cancel("t", "c")
+    rejected, following = store.take_turn(turn, "1", [], {"returned": 1}, "w#1")
+    assert isinstance(rejected, Rejected)
+    assert following is None
+    assert views.status(store, "t")["state"] == "cancelled"
+    assert claim(store) == []
+
+
+@workflow("agent")
+async def asks(ctx: Context, pays: Any) -> str:
+    """Have a payment approved, and make it only if told to."""
+    payment = ctx.call("ledger", {"amount": 5}, id="pay")
+    decision = await ctx.approve(payment, id="ok")
+    return str((await payment)["nonce"]) if pays else decision
+
+
+@pytest.mark.parametrize(("pays", "result", "ends"), [(True, "n-pay", "succeeded"), (False, "yes", "skipped")])
+def test_an_approval_is_about_the_call_that_follows(store, pays, result, ends):
+    """The decision is bound to the call as it will be made; one that is never made is skipped in the end."""
+    store.submit("t", work(pays))
+    status = go(store, asks)
+    (approval,) = status["approvals"]
+    assert (status["state"], status["on"], approval["of"]) == ("waiting", "ok", "pay")
+    store.decide("t", "ok", "approve", approval["digest"], "alice", "d1", "yes")
+    go(store, asks)
+    for lease in store.claim("w", (), 1):
+        assert isinstance(lease, Grant)
+        ticket = store.dispatch(attrs.evolve(lease, granted={"ok": True}))
+        assert isinstance(ticket, Ticket)
+        store.settle(under(ticket), "succeeded", {"nonce": "n-pay"}, "")
+    status = go(store, asks)
+    assert (status["state"], status["result"]) == ("done", result)
+    assert states(status) == {"ok": "succeeded", "pay": ends}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
+    """A compensation that was noted, before or after its call, is due when the function raises, and the task fails after it."""
+
+    @workflow("agent")
+    async def fails(ctx: Context, _: object) -> None:
+        if not is_late:
+            await ctx.compensate("a", "ledger", {"undo": 1}, id="u")
+        await ctx.call("ledger", id="a")
+        if is_late:
+            await ctx.compensate("a", "ledger", {"undo": 1}, id="u")
+        await ctx.compensate("never", "ledger", {})
+        raise ValueError("no more")
+
+    store.submit("t", work())
+    go(store, fails)
+    finish(store)
+    assert go(store, fails)["phase"] == "compensating"
+    finish(store)
+    status = go(store, fails)
+    assert (status["state"], status["reason"]) == ("failed", "raised: ValueError: no more")
+    assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
