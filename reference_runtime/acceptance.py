@@ -13,6 +13,7 @@ from typing import Any
 
 from reference_runtime.model import (
     MOVES,
+    NOT_BEGUN,
     UNKNOWN,
     Facts,
     Grant,
@@ -88,9 +89,23 @@ class Acceptance(Progress, Particulars, Reconcile):
             if self.is_final(now):
                 self._end(now, "give_up", why or "check-timeout: no answer from the checker")
                 return True
+            if (report, facts.reason) == ("unsent", NOT_BEGUN):
+                now = self.take_back_try(now)
             if not self.heed_notice(now):
                 self._remedy(now, self.remedy_for(op, report), report, facts.retry_after_ns)
         return True
+
+    def take_back_try(self, op: Operation) -> Operation:
+        """Count an invocation out again that was never begun: the limits are on what was tried."""
+        if op.remedy == "lookup":
+            self.count_lookup(op, -1)
+            return op
+        self.db.execute(
+            "UPDATE operation SET tries = tries - 1, first_ns = iif(tries = 1, NULL, first_ns)"
+            " WHERE attempt = ? AND id = ?",
+            (op.attempt, op.id),
+        )
+        return op._replace(tries=op.tries - 1, first_ns=None if op.tries == 1 else op.first_ns)
 
     def heed_notice(self, op: Operation) -> bool:
         """Settle an outcome that got lost by the receiver's word that came before the loss was noticed, if one did."""

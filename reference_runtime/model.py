@@ -80,6 +80,9 @@ MOVES: Mapping[Report, Move] = {
     "missing": "miss",
 }
 
+#: The reason of an `unsent` whose holder did not even begin, as its lease had run out: it counts as no try.
+NOT_BEGUN = "not-begun"
+
 #: An outcome nobody knows: repeat what may be repeated, look up what can be, and leave the rest alone.
 UNKNOWN: Mapping[Semantics, Remedy] = {
     "read": "repeat",
@@ -166,7 +169,7 @@ class Policy:
     backoff_ns_min: int = 20_000_000
     backoff_ns_max: int = 1_000_000_000
     retry_after_ns_max: int = 3600 * 1_000_000_000  # no receiver puts work off for longer
-    compensations_max: int = 20  # calls of one compensation
+    compensations_max: int = 8  # calls of one compensation
     grace_ns: int = 5_000_000_000  # how long a stop leaves what is in flight alone
     approvers: tuple[str, ...] = ("alice",)  # who may decide at all; authority itself is asked for at release
 

@@ -314,14 +314,7 @@ class Ownership(Acceptance):
         if self._open_invocation(generation):
             self._end_invocation(generation, "unsent", "handed back")
             self._move(op, "lose", generation, op.version, None, "handed-back: the worker stopped")
-            if op.remedy == "lookup":
-                self.count_lookup(op, -1)
-            else:
-                self.db.execute(
-                    "UPDATE operation SET tries = tries - 1, first_ns = iif(tries = 1, NULL, first_ns)"
-                    " WHERE attempt = ? AND id = ?",
-                    (attempt, operation),
-                )
+            self.take_back_try(op)
         self._release(generation)
         self.settle_usage(op, "unsent", None, time.time_ns())
         self._reschedule(op, op.remedy or "repeat", time.time_ns())

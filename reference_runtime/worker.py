@@ -15,7 +15,7 @@ import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.log import OFF, Log
-from reference_runtime.model import Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
+from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
 from reference_runtime.performing import Performer
 from reference_runtime.runner import Runner
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
@@ -143,7 +143,7 @@ class Worker:
         if self.still_ours(ticket):
             outcome = await self._invoke_until_stopped(ticket)
         else:
-            outcome = Outcome("unsent", detail="the lease ran out")
+            outcome = Outcome("unsent", detail="the lease ran out", facts=Facts(reason=NOT_BEGUN))
         return await self.report(ticket, outcome)
 
     async def intend(self, grant: Grant) -> Ticket | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reference_runtime import Store, views
-from reference_runtime.model import Facts, Grant, Policy, Rejected, Ticket
+from reference_runtime.model import NOT_BEGUN, Facts, Grant, Policy, Rejected, Ticket
 from reference_runtime.ownership import request_digest
 from simkit.services import Request
 from tests.runtime_rig import MS, call, finish, intended, par, plan, states, take, under
@@ -72,6 +72,30 @@ def test_doubt_outlasts_a_later_no(store):
     finish(store, "unknown")
     finish(store, "busy")
     assert ended(store) == ("unresolved", "retries-exhausted")
+
+
+def test_what_was_never_begun_is_no_try(store):
+    """A holder whose lease had run out sent nothing, and says so: tries and time are as they were before."""
+    submitted(store, tries=1, elapsed_ns=50 * MS)
+    for _ in range(3):
+        grant, ticket = take(store)
+        assert ticket.invocation == 1
+        assert store.settle(grant, "unsent", None, "", Facts(reason=NOT_BEGUN)) is None
+        assert store._rows("SELECT tries, first_ns, state FROM operation") == [(0, None, "unknown")]
+        store = again(store)
+    finish(store, "succeeded", {"nonce": "n"})
+    assert states(views.status(store, "t")) == {"a": "succeeded"}
+
+
+def test_a_question_that_was_never_asked_is_none(store):
+    """Nor does it count in the search."""
+    submitted(store, "registry")
+    finish(store, "unknown")
+    for _ in range(3):
+        grant, ticket = take(store)
+        assert ticket.action == "lookup"
+        assert store.settle(grant, "unsent", None, "", Facts(reason=NOT_BEGUN)) is None
+    assert store._rows("SELECT tries FROM reconcile") == [(0,)]
 
 
 def test_time_is_counted_from_the_first_try(store, clock):
