@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 
 from reference_runtime import documents
+from reference_runtime.commands import Outcome
 from reference_runtime.model import Json, arm
-from reference_runtime.replay import Outcome
 from reference_runtime.workflow import Context, OperationFailed, Workflow
 
 GROUPS = frozenset({"seq", "par", "race", "branch", "loop"})

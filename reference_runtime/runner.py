@@ -15,8 +15,9 @@ import attrs
 import trio
 
 from reference_runtime.client import Client, Patience
+from reference_runtime.commands import Command, Continued, End, Outcome, Raised, Returned
 from reference_runtime.model import Json, Refusal
-from reference_runtime.replay import Command, Continued, End, Outcome, Raised, Replay, Returned
+from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, Workflow
 
 #: Turns at a time, and functions kept warm in between.

@@ -20,11 +20,11 @@ from typing import Any
 import attrs
 
 from reference_runtime import plan
+from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
 from reference_runtime.model import Json, Rejected, Tally, canonical
-from reference_runtime.replay import ABANDON
 
 #: Commands that only note how the workflow went on: they are over when they are recorded.
 DECISIONS = ("race", "branch")

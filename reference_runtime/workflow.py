@@ -18,8 +18,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import attrs
 
+from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Outcome, Stopped
 from reference_runtime.model import Json, Refusal
-from reference_runtime.replay import DRAW, Ask, ContinueAsNew, Join, Outcome, Stopped
 
 __all__ = ["Context", "Function", "OperationFailed", "Stopped", "Workflow", "load", "workflow"]
 

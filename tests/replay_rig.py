@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 import hypothesis.strategies as st
 
-from reference_runtime.replay import ABANDON, DRAW, Command, Outcome, Replay
+from reference_runtime.commands import ABANDON, DRAW, Command, Outcome
+from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
 
 Program = list[Any]

@@ -17,7 +17,8 @@ import trio
 from hypothesis import given, settings
 
 from reference_runtime import replay as replaying
-from reference_runtime.replay import Continued, Divergence, Misuse, Outcome, Raised, Replay, Returned, Stopped
+from reference_runtime.commands import Continued, Divergence, Misuse, Outcome, Raised, Returned, Stopped
+from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
 from tests.replay_rig import PROGRAMS, Log, again, live, perform
 

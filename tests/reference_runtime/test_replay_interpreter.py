@@ -8,10 +8,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from reference_runtime.commands import ABANDON, Command, Outcome, Raised, Returned
 from reference_runtime.interpreter import interpret
 from reference_runtime.model import Json
 from reference_runtime.plan import parse
-from reference_runtime.replay import ABANDON, Command, Outcome, Raised, Replay, Returned
+from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context
 from tests.runtime_rig import call, par, plan, seq, sleep, wait
 

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 
 from reference_runtime import Store, runner, views
+from reference_runtime.commands import Outcome, Raised, Returned
 from reference_runtime.model import Grant, Json, Policy, Rejected
-from reference_runtime.replay import Outcome, Raised, Replay, Returned
+from reference_runtime.replay import Replay
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow
 from tests.replay_rig import PROGRAMS, perform

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from reference_runtime import Refusal, Store, runner, views
+from reference_runtime.commands import Outcome
 from reference_runtime.model import Grant, Json, Rejected, Ticket
-from reference_runtime.replay import Outcome
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow, workflow
 from tests.runtime_rig import EAGER, call, finish, plan, states, under

@@ -1,0 +1,139 @@
+"""Commands and outcomes: what a workflow asks for, what came of it, and how the two may fail to fit.
+
+An `Ask` is what a workflow awaits, and becomes a `Command` of its history; the `Outcome` that the store accepted wakes it. A
+`Join` is several of these at once. These are values and awaitables only; `replay` is what drives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import attrs
+
+from reference_runtime.model import Json
+
+T = TypeVar("T")
+DRAW = "nondet"
+ABANDON = "abandon"
+
+
+@attrs.frozen
+class Command:
+    """One thing a workflow asked for: its place, its identity, and what it says (`spec`, an operation as in a plan)."""
+
+    branch: str
+    sequence: int
+    kind: str
+    id: str
+    digest: str
+    spec: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
+
+    def __str__(self) -> str:
+        return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}"
+
+
+@attrs.frozen
+class Outcome:
+    """How one operation ended, as the store accepted it. `answer` is what came back, `reason` why it failed."""
+
+    operation: str
+    state: Literal["succeeded", "failed"]
+    answer: Any = None
+    reason: str = ""
+
+
+@attrs.frozen
+class Divergence:
+    """A workflow that does not do what its history says it did: both commands of the place where they part."""
+
+    branch: str
+    sequence: int
+    expected: Command | None
+    got: Command | None
+
+    def __str__(self) -> str:
+        return (
+            f"diverged: at {self.branch or 'main'}:{self.sequence} history has "
+            f"{self.expected or 'no command'}, the code has {self.got or 'no command'}"
+        )
+
+
+@attrs.frozen
+class Misuse:
+    """A rule of workflows that was broken, with what to do about it."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return f"refused: {self.message}"
+
+
+@attrs.frozen
+class Returned:
+    """The workflow ended with a value (JSON)."""
+
+    value: Any
+
+
+@attrs.frozen
+class Raised:
+    """The workflow ended with an error."""
+
+    reason: str
+
+
+@attrs.frozen
+class Continued:
+    """The workflow begins anew, with `state` and an empty history."""
+
+    state: Any
+
+
+#: What an operation that is noted only comes to.
+NOTED = Outcome("", "succeeded")
+End: TypeAlias = Returned | Raised | Continued
+Trouble: TypeAlias = Divergence | Misuse
+
+
+class Stopped(BaseException):
+    """Thrown into a branch that is not needed any more: a race was won, or a branch beside it failed."""
+
+
+class ContinueAsNew(BaseException):
+    """Raised by a workflow that wants its history cut."""
+
+    def __init__(self, state: object) -> None:
+        super().__init__(state)
+        self.state = state
+
+
+class ForeignAwait(BaseException):
+    """Thrown into a workflow that awaits what nothing can record."""
+
+
+@attrs.define(eq=False)
+class Ask(Generic[T]):
+    """One operation to be asked for when awaited; `read` makes the workflow's value of its outcome, or raises."""
+
+    name: str
+    leaf: Json  # the operation as in a plan, without its id
+    read: Callable[[Outcome], T]
+    id: str | None = None
+    waits: bool = True  # False: noted, and the workflow goes on at once
+    asked: bool = False
+
+    def __await__(self) -> Generator[Ask[T], Outcome, T]:
+        outcome = yield self
+        return self.read(outcome)
+
+
+@attrs.define(eq=False)
+class Join:
+    """Several awaitables side by side, begun in their order. `all` gives a list of values, `first` index and value."""
+
+    mode: Literal["all", "first"]
+    parts: Sequence[Awaitable[Any]]
+
+    def __await__(self) -> Generator[Join, Any, Any]:
+        return (yield self)
