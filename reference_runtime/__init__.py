@@ -15,9 +15,10 @@ The map, from the bottom up; each module imports only what stands above it:
 - rpc: one JSON object a line; server: owns the store, keeps time, takes work back; client: asks until answered;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
-- replay, workflow, runner: the other style, async functions driven by their history;
+- commands, replay, workflow, interpreter: the other style, async functions driven by their history; turns, turn_verbs and
+  runner: how these move in the store, the server and a worker;
 - log: events and ids, one JSON object a line;
-- __main__: `python -m reference_runtime serve | worker | submit | status | signal | events | doctor`.
+- __main__: `python -m reference_runtime serve | worker | submit | status | signal | decide | events | doctor`.
 
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.
 """
