@@ -79,7 +79,7 @@ class TurnVerbs(ABC):
             "task": turn.task,
             "attempt": turn.attempt,
             "workflow": turn.workflow,
-            "input": json.loads(turn.input),
+            "input": None if is_warm else json.loads(turn.input),
             "segment": turn.segment,
             "length": turn.length,
             "outcomes": turn.outcomes,

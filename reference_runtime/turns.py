@@ -178,9 +178,11 @@ class Turns(Control):
         `known`: segment, commands and outcomes that the holder still has of this workflow.
         """
         is_warm = list(known[:2]) == [turn.segment, turn.length]
+        names = ("branch", "sequence", "kind", "id", "digest")
         commands = self._rows(
-            "SELECT branch, sequence, kind, id, digest FROM command_history WHERE attempt = ? ORDER BY number",
+            f"SELECT {', '.join(names)} FROM command_history WHERE attempt = ? AND ? ORDER BY number",
             turn.attempt,
+            not is_warm,
         )
         outcomes = self._rows(
             "SELECT o.id, o.state, o.answer, o.reason FROM outcome_history h JOIN operation o ON o.attempt = h.attempt"
@@ -189,8 +191,7 @@ class Turns(Control):
             known[2] if is_warm else 0,
             turn.outcomes,
         )
-        names = ("branch", "sequence", "kind", "id", "digest")
-        said = [] if is_warm else [dict(zip(names, row, strict=True)) for row in commands]
+        said = [dict(zip(names, row, strict=True)) for row in commands]
         return said, [_outcome(*row) for row in outcomes], is_warm
 
     # -- continuing
