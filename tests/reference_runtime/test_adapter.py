@@ -39,14 +39,16 @@ def test_its_manifest_is_whole():
 
 
 @pytest.mark.slow
-def test_engine_and_worker_die_in_turn(tmp_path):
+@pytest.mark.parametrize("configuration", ["default", "replay"])
+def test_engine_and_worker_die_in_turn(tmp_path, configuration):
     """A worker dies after an effect, an engine under an open wait; the plan ends as if nothing had happened."""
+    settings = dict(load(FOLDER / "adapter.toml").configurations[configuration].env)
     state = tmp_path / "state"
     state.mkdir()
     port = _free_port()
     with contextlib.closing(rig.Services()) as services, _engine(state, port) as engine:
         command = [sys.executable, "adapter.py", "worker"]
-        worker = rig.Worker(command, FOLDER, state, services, {"SIMKIT_ENGINE_PORT": str(port)})
+        worker = rig.Worker(command, FOLDER, state, services, {**settings, "SIMKIT_ENGINE_PORT": str(port)})
         try:
             _die_after_effect(worker, services)
             _until_waiting(worker)
