@@ -39,7 +39,7 @@ F09 | journal | DUR-2 DUR-3 DUR-4 | The result of a step that ended beside a slo
 F10 | journal | DUR-2 DUR-4 | The mark of a question that a step asks overwrites what the same step has written.
 F11 | timers | SCH-1 SCH-2 SCH-10 | Work leaves one place before it has arrived in the next, and is lost when that move fails.
 F12 | children | DUR-3 DUR-8 EFF-11 CHI-2 | Recovered branches begin anew though they had ended, or are joined too early.
-F13 | completion | DUR-8 EFF-11 | Work reopened with more to do counts as finished because nothing happens to be queued.
+F13 | completion | DUR-8 EFF-11 RTY-6 | Work reopened with more to do counts as finished because nothing happens to be queued.
 F14 | effects | DUR-12 EFF-1 EFF-4 EFF-5 APR-5 | The approval is used up, the run fails: asked again, it acts twice or never.
 F15 | children | DUR-5 CHI-2 | A parent waits for the end of a child that had ended before the parent was recorded.
 F16 | journal | DUR-9 SCH-3 SIG-2 JRN-2 | One handle is closed as many times as its end is announced.
@@ -47,7 +47,7 @@ F17 | journal | OWN-1 OWN-2 JRN-2 | A late record of the start is written behind
 F18 | journal | DUR-6 EFF-6 EFF-12 SCH-2 JRN-1 | A claim without its journal entry leaves work that is owned and never moves.
 F19 | ownership | EFF-8 OWN-10 | A connection that was quiet for long is taken for a dead worker, whose work gets a twin.
 F20 | cursors | STA-3 DUR-11 | An event half written leaves a hole in the numbering at which readers stop or give up.
-F21 | waits | SIG-2 SCH-5 SCH-12 | An event is handed to a wait that timed out long ago, and the open one goes without.
+F21 | waits | SIG-2 SCH-5 SCH-12 EFF-9 | An event is handed to a wait that timed out long ago, and the open one goes without.
 F22 | journal | DUR-5 SCH-3 SCH-11 | One repeated start ends the background writer that everything else depends on.
 F23 | artifacts | EFF-11 ART-2 ART-6 | Output that a failure left half written counts as finished the next time.
 F24 | artifacts | ART-2 CPL-1 | A step is held to be done because its file is there, whatever is in it.
@@ -60,30 +60,30 @@ F30 | replay | DUR-8 DUR-10 VER-5 | A replay that is fed in other batches sees a
 F31 | evolution | DUR-7 DUR-9 EFF-2 VER-1 VER-5 | One more draw of chance in newer code moves the identity of all that follows.
 F32 | replay | DUR-10 VER-5 | Pending waits are cancelled in an order that changes from process to process.
 F33 | timers | CAN-3 SCH-12 | A timer goes off while its cancellation is on the way, and leaves two records or none.
-F34 | ownership | DUR-1 SIG-1 OWN-2 | An owner already replaced acknowledges an input that its successor never learns of.
-F35 | waits | SCH-4 SIG-1 | What arrives before its wait exists is gone when a crash follows.
+F34 | ownership | DUR-1 SIG-1 OWN-2 OWN-5 | An owner already replaced acknowledges an input that its successor never learns of.
+F35 | waits | SCH-4 SIG-1 EFF-9 | What arrives before its wait exists is gone when a crash follows.
 F36 | waits | SCH-4 | An event sent right after the start is kept at one time and missed at another.
 F37 | waits | SIG-2 SCH-12 OWN-3 | Waking what was waiting also clears away a wait that was added since it was looked at.
 F38 | deadlines | SCH-1 SCH-6 DLN-1 | An expiry that was armed once goes by a date that has been moved since.
 F39 | cancellation | DUR-1 CAN-1 CAN-5 | A termination that was acknowledged is forgotten by a restart.
-F40 | capacity | SCH-11 RTY-3 | The result of work that was cleared away is delivered again for ever, and refused each time.
+F40 | capacity | SCH-11 RTY-3 EFF-10 RTY-4 | Results of work that was cleared away are delivered for ever and refused each time.
 F41 | signals | SIG-1 SIG-5 | Events not handled yet are lost when a run goes on in a fresh history.
 F42 | evolution | DUR-2 DUR-14 | The double that tests run against behaves unlike the real store.
 F43 | capacity | DUR-6 OWN-9 RTY-1 SCH-9 | A run that waits for its next try loses its slot, and all the tries left with it.
 F44 | compensation | EFF-3 CMP-5 | What undoes a step works from what its parent says now, not from what was recorded then.
 F45 | compensation | CMP-1 | Steps are undone in another order than the reverse of their completion.
-F46 | ownership | EFF-8 OWN-9 RTY-1 | One death is noticed again and again, and each notice costs a try.
+F46 | ownership | EFF-8 OWN-9 RTY-1 RTY-5 | One death is noticed again and again, and each notice costs a try.
 F47 | ownership | DUR-7 OWN-1 OWN-2 | The late report of a first stretch of work is taken for the report of the second.
-F48 | timers | DUR-5 SCH-1 SCH-3 OWN-10 | A delay longer than a message stays hidden multiplies the work that it delays.
+F48 | timers | DUR-5 SCH-1 SCH-3 OWN-10 RTY-5 | A delay longer than a message stays hidden multiplies the work that it delays.
 F49 | ownership | DUR-12 OWN-1 OWN-3 JRN-2 | A rescuer goes by an old list and rewrites what has ended or begun anew meanwhile.
 F50 | ownership | DUR-7 OWN-4 OWN-10 | By host name or age the dead pass for living, or somebody long at work for dead.
 F51 | deadlines | RTY-2 OWN-10 SCH-12 | The clock of a step runs on while it is parked, so that it times out and gets a twin.
 F52 | cursors | STA-3 | Frames that carry no event move a reader's cursor past events it has not seen.
 F53 | cursors | STA-3 | A second break of the connection makes a reader forget where it was to go on.
-F54 | keys | DUR-6 EFF-1 EFF-2 EFF-4 EFF-7 | Lock and record of a key share one lifetime: a crash wedges it, or acts twice.
+F54 | keys | DUR-6 EFF-1 EFF-2 EFF-4 EFF-7 EFF-10 | A key's lock and record share one lifetime; a crash wedges it or acts twice.
 F55 | replay | DUR-9 EFF-3 VER-5 | What a process has cached decides what is journalled, so that cold and warm hosts disagree.
 F56 | journal | DUR-3 DUR-4 EFF-12 | When an effect has just been made, nothing is stored from which one could go on behind it.
-F57 | budgets | BUD-1 BUD-2 | A retry, or the next turn, is granted the whole allowance anew.
+F57 | budgets | BUD-1 BUD-2 RTY-6 | A retry, or the next turn, is granted the whole allowance anew.
 """
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Call, Model, Requester
+from scenarios.repetition import repeats
 from scenarios.verdict import Finding, Violation
 
 #: After this many deaths a harness may well give a run up as one that kills its workers.
 _ESCALATION_DEATHS = 3
-
-
-def _repeats(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
-    """A request whose outcome its harness could not know, and the next one that a worker in its right sent.
-
-    Repeats of an operation known to be accepted are left out: they are another promise's affair.
-    """
-    timely = [request for request in facts.dispatches(op) if not facts.late(request)]
-    for earlier, later in itertools.pairwise(timely):
-        if facts.uncertain(earlier, later.at) and facts.accepted_at.get(op, later.at) >= later.at:
-            yield earlier, later
 
 
 @obligation(
@@ -49,7 +36,7 @@ def unknown_is_looked_up_before_repeat(history: History) -> Finding:
     found: list[Violation] = []
     for call in facts.of("lookup"):
         exercised += sum(facts.uncertain(request) for request in facts.dispatches(call.id))
-        blind = next((pair for pair in _repeats(facts, call.id) if not _cleared(facts, *pair)), None)
+        blind = next((pair for pair in repeats(facts, call.id) if not _cleared(facts, *pair)), None)
         if blind is not None:
             earlier, later = blind
             sentence = (
@@ -94,7 +81,7 @@ def blind_unknown_is_not_repeated(history: History) -> Finding:
     found: list[Violation] = []
     for call in facts.of("blind"):
         exercised += any(facts.uncertain(request) for request in facts.dispatches(call.id))
-        repeat = next(_repeats(facts, call.id), None)
+        repeat = next(repeats(facts, call.id), None)
         if repeat is not None:
             earlier, later = repeat
             sentence = (

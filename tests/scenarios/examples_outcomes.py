@@ -32,6 +32,7 @@ holds(
     "a definite refusal may be repeated as it is",
     Story(REG).up().start().call("a", "rejected").call("a").crash().done(),
     exercised=1,
+    but=("RTY-3",),
 )
 holds(
     "EFF-4",
@@ -86,6 +87,7 @@ holds(
     "a definite refusal may be repeated",
     Story(MAIL).up().start().call("m", "rejected").call("m").done(),
     exercised=0,
+    but=("RTY-3",),
 )
 holds(
     "EFF-5",

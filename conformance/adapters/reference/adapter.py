@@ -8,8 +8,8 @@ processes, and the same calls are simulated. Settings come from the environment,
 - SIMKIT_SERVICES: `http://host:port`, or `lines://host:port`; SIMKIT_CALL_TIMEOUT_MS: how long a call may take;
 - SIMKIT_SECRETS: the secrets that requests may name, as a JSON object; they go no further than the requests;
 - REFERENCE_LEASE_MS: how long a silent worker keeps its work; REFERENCE_DEATHS_MAX: workers that may die over one
-  operation; REFERENCE_KEY_LIFETIME_MS: how long receivers remember a key; REFERENCE_GRACE_MS: how long a stop leaves what
-  is under way alone;
+  operation; REFERENCE_LOOKUPS_MAX: how often it is asked what became of one; REFERENCE_KEY_LIFETIME_MS: how long receivers
+  remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone;
 - REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow.
 """
 
@@ -40,6 +40,7 @@ PATIENCE = Patience(total_ns=1000 * MS, answer_ns=500 * MS)
 async def run_engine(env: Mapping[str, str]) -> None:
     """The store server, until it is killed."""
     policy = Policy(
+        lookups_max=int(env.get("REFERENCE_LOOKUPS_MAX", "20")),
         deaths_max=int(env.get("REFERENCE_DEATHS_MAX", "5")),
         key_lifetime_ns=int(env.get("REFERENCE_KEY_LIFETIME_MS", "86400000")) * MS,
         grace_ns=int(env.get("REFERENCE_GRACE_MS", "5000")) * MS,

@@ -1,0 +1,55 @@
+"""What was sent again, and with what right: facts about the requests of one operation that several judges share.
+
+Requests that may have been on their way since before their worker lost its right to work prove nothing, and are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from scenarios.history import STORM, Died, Fired, Paused
+from scenarios.index import PROMPT_NS, Facts
+from scenarios.observed import Request
+
+
+def timely(facts: Facts, op: str) -> tuple[Request, ...]:
+    """Requests to carry `op` out that were sent by a worker in its right."""
+    return tuple(request for request in facts.dispatches(op) if not facts.late(request))
+
+
+def repeats(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
+    """A request whose outcome its harness could not know, and the next one that a worker in its right sent.
+
+    Repeats of an operation known to be accepted are left out: they are another promise's affair.
+    """
+    for earlier, later in itertools.pairwise(timely(facts, op)):
+        if facts.uncertain(earlier, later.at) and facts.accepted_at.get(op, later.at) >= later.at:
+            yield earlier, later
+
+
+def repeats_of_refusals(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
+    """A request that was definitely refused, at once, and the next one; nothing had happened in between that could have kept
+    its worker from learning of the refusal, or from having it recorded.
+    """
+    for earlier, later in itertools.pairwise(timely(facts, op)):
+        if earlier.refused and is_prompt(earlier) and not facts.halted(earlier.at, later.at):
+            yield earlier, later
+
+
+def is_prompt(request: Request) -> bool:
+    """Was it answered before any sane client gave up on it?"""
+    return request.reply is not None and request.reply.at_ns - request.event.at_ns < PROMPT_NS
+
+
+def answer_before(facts: Facts, op: str, index: int) -> bool:
+    """Can the harness have had an answer of `op` by event `index`: the receiver's, or its notice of one?"""
+    answers = (one.answer is not None and one.settled_before(index) for one in facts.requests if one.op == op)
+    return any(answers) or any(one.asked_at < index for one in facts.notices(op))
+
+
+def is_calm(facts: Facts, before: int) -> bool:
+    """Had nothing died, been stopped, or misbehaved by itself before event `before`? Requests may have failed."""
+    events = facts.history.events[:before]
+    stirred = (isinstance(event, Fired) and event.label == STORM for event in events)
+    return not any(stirred) and not any(isinstance(event, Died | Paused) for event in events)

@@ -1,0 +1,111 @@
+"""Stories about trying again: how often, how long, how soon, and when no more."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Interruption, Site
+from scenarios.plan import Call, Fail, Loop, Model, Par
+from scenarios.story import Story, in_order, ledger
+
+#: A receiver that is down for good, as far as anybody will try.
+_OUT = ("error-before",) * 12
+#: How long a call may be tried, and how long who tries it is away: so long that what comes after is certainly too late.
+_PATIENCE_NS = 400_000_000
+_AWAY_NS = 1_600_000_000
+
+STORIES = (
+    Story(
+        "stingy",
+        "Two calls that may be tried three times: one is answered at the last, the other never.",
+        in_order(
+            ledger("ask"),
+            Par(
+                "both",
+                (
+                    Call("poll", "flaky", {"n": 1}, ("ask",), ("error-before", "error-before"), tries=3),
+                    Call("nag", "flaky", {"n": 2}, ("ask",), _OUT, tries=3),
+                ),
+            ),
+            ledger("note", "poll", "nag"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "nag", 2, "replied")),
+            Interruption("kill", Site("barrier", "nag", 2, "replied", unit="engine")),
+            Interruption("kill", Site("barrier", "poll", 1, "received")),
+            Interruption(
+                "kill",
+                Site("barrier", "nag", 1, "replied"),
+                then=Interruption("kill", Site("barrier", None, 1, "received")),
+            ),
+        ),
+        generic=False,
+    ),
+    Story(
+        "hasty",
+        "A call that is worth trying for a short time only, at a receiver that is out.",
+        in_order(
+            ledger("ask"),
+            Call("hurry", "flaky", {"n": 1}, ("ask",), _OUT, elapsed_ns=_PATIENCE_NS),
+            ledger("note", "hurry"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "hurry", 2, "received"), ns=_AWAY_NS),
+            Interruption("kill", Site("barrier", "hurry", 2, "replied", unit="engine"), ns=_AWAY_NS),
+        ),
+        generic=False,
+    ),
+    Story(
+        "invalid",
+        "Orders that can never be taken: two may be refused, the third ends the run, and the caller learns why.",
+        in_order(
+            ledger("ask"),
+            Par(
+                "extras",
+                (
+                    Call("gift", "flaky", {"sku": 0}, ("ask",), ("reject",), tolerate=True),
+                    Call("card", "mailer", {"to": 0}, ("ask",), ("reject",), tolerate=True),
+                ),
+            ),
+            Call("order", "flaky", {"sku": -1}, ("ask",), ("reject",)),
+            ledger("bill", "order"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "order", 1, "received")),
+            Interruption("kill", Site("barrier", "order", 1, "replied", unit="engine")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "herd",
+        "A dozen clients of a receiver that is out for four tries of each.",
+        in_order(
+            ledger("ask"),
+            Par(
+                "crowd", tuple(Call(f"c{n}", "flaky", {"n": n}, ("ask",), ("error-before",) * 4) for n in range(1, 13))
+            ),
+        ),
+        generic=False,
+    ),
+    Story(
+        "stubborn",
+        "A model whose every proposal is refused, and which may try four times at most.",
+        in_order(
+            ledger("brief"),
+            Loop(
+                "again",
+                (
+                    Model("think", "what next?", 40),
+                    Call("act", "flaky", {"amount": 99}, ("think",), ("reject",) * 12, tolerate=True),
+                ),
+                "think",
+                4,
+            ),
+            Fail("enough", "nothing-it-proposed-was-accepted"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "think@1", 1, "applied")),
+            Interruption("kill", Site("barrier", "act@1", 1, "replied", unit="engine")),
+            Interruption("kill", Site("barrier", "act@1", 1, "applied")),
+        ),
+        generic=False,
+    ),
+)
