@@ -165,6 +165,9 @@ class Acceptance(Progress, Particulars, Reconcile):
         verdict, reason = decide(remedy, self.past_of(op, remedy), self.limits_of(op), due_ns)
         if verdict == "repeat" and self.is_halted(op.attempt) and op.kind not in ("compensate", "sweep"):
             verdict, reason = "give_up" if op.in_doubt else "exhaust", "cancelled"
+        if verdict == "repeat" and self.too_late(op._replace(remedy=remedy), due_ns):
+            self._end_unaffordable(op, "deadline")
+            return
         if verdict in ("repeat", "lookup"):
             self._reschedule(op, remedy, due_ns)
         else:

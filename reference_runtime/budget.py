@@ -19,6 +19,8 @@ from reference_runtime.rows import Operation
 
 BudgetKind = Literal["calls", "tokens", "elapsed_ns", "concurrency"]
 KINDS: tuple[BudgetKind, ...] = ("calls", "tokens", "elapsed_ns", "concurrency")
+#: What a child can be given a share of; its time is its own, and its parent's goes on meanwhile.
+SHARED: tuple[BudgetKind, ...] = ("calls", "tokens", "concurrency")
 #: Work that ends a run well; only this may touch the reserve.
 PRIVILEGED = frozenset({"check", "compensate", "sweep"})
 #: How long work that cannot be afforded just now waits at most before it asks again; a settlement wakes it sooner.
@@ -97,6 +99,23 @@ class Budget(Audit, Delivery):
         """Whether it is too late to send anything out."""
         return remaining_ns is not None and remaining_ns <= 0
 
+    def ends_at(self, task: str) -> tuple[int, str] | None:
+        """When the time of a task, or of one that owns it, is over, and the reason its run ends with then; None: never."""
+        if not self.is_limited(task):
+            return None
+        row = self._row(
+            f"{_LINE} SELECT d.at_ns AS at_ns, 'deadline' FROM line JOIN deadline d ON d.task = line.task UNION ALL"
+            " SELECT t.submitted_ns + a.allowance, 'allowance-exhausted: elapsed' FROM line JOIN task t ON t.id = line.task"
+            " JOIN allowance a ON a.task = line.task AND a.kind = 'elapsed_ns' ORDER BY 1, 2 DESC LIMIT 1",
+            task,
+        )
+        return None if row is None else (int(row[0]), str(row[1]))
+
+    def too_late(self, op: Operation, at_ns: int) -> bool:
+        """Whether an invocation of `op` at `at_ns` would come after the deadline of its run."""
+        left_ns = self.remaining_ns(op.task, at_ns) if self.keeps_time(op) else None
+        return self.past_deadline(left_ns)
+
     # -- reserving
 
     def reserve(self, op: Operation, now_ns: int) -> bool | str:
@@ -107,7 +126,7 @@ class Budget(Audit, Delivery):
         """
         if op.kind == "sweep" or not self.is_limited(op.task):
             return True
-        if self.keeps_time(op) and self.past_deadline(self.remaining_ns(op.task, now_ns)):
+        if self.too_late(op, now_ns):
             return "deadline"
         accounts, needs = self.accounts(op.task), self.needs(op)
         if self.keeps_time(op) and self.elapsed_exhausted(accounts.get("elapsed_ns"), now_ns):
@@ -124,8 +143,8 @@ class Budget(Audit, Delivery):
         return True
 
     def keeps_time(self, op: Operation) -> bool:
-        """Whether an operation is too late once the run's time is over; what undoes its effects is not."""
-        return op.kind != "compensate"
+        """Whether an operation is too late once the run's time is over; to undo or to ask what was done is not."""
+        return op.kind not in ("compensate", "sweep") and op.remedy != "lookup"
 
     def needs(self, op: Operation) -> dict[BudgetKind, int]:
         """The most one invocation can cost; a look-up asks for nothing to be done and costs only its place."""
@@ -256,7 +275,7 @@ class Budget(Audit, Delivery):
         `is_given`: for good, as for a child that will outlive its parent; otherwise the child's end returns the remainder.
         """
         accounts = self.accounts(op.task)
-        charged = [(accounts[kind], int(share[kind])) for kind in KINDS if kind in share and kind in accounts]
+        charged = [(accounts[kind], int(share[kind])) for kind in SHARED if kind in share and kind in accounts]
         for account, amount in charged:
             if self.share_exceeds(account, amount):
                 return f"allowance-exhausted: {account.kind}"

@@ -12,8 +12,8 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
+from reference_runtime.deadlines import Deadlines
 from reference_runtime.model import Json, Refusal, canonical, digest
-from reference_runtime.ownership import Ownership
 from reference_runtime.rows import Operation
 from reference_runtime.waits import GRACE
 
@@ -22,7 +22,7 @@ _COVERED = """FROM lease l JOIN operation o ON o.attempt = l.attempt AND o.id = 
     WHERE l.attempt = ? AND o.kind NOT IN ('compensate', 'sweep')"""
 
 
-class Control(Ownership):
+class Control(Deadlines):
     """Commands and their dispositions."""
 
     # -- commands

@@ -164,7 +164,8 @@ class Ownership(Acceptance):
             op = self._operation(grant.attempt, grant.operation)
             if op.generation == grant.generation and self._open_invocation(grant.generation):
                 return self._ticket(op)
-            ticket = self._intend(op, grant) if self.release(op, grant.granted) else None
+            is_late = self.too_late(op, time.time_ns())
+            ticket = self._intend(op, grant) if not is_late and self.release(op, grant.granted) else None
             if ticket is None:
                 self._give_back(grant)
                 return self._reject(grant, "dispatch", "")
@@ -232,7 +233,7 @@ class Ownership(Acceptance):
     def fields_for(self, op: Operation) -> Json:
         """What this one invocation says beside the recorded request: its fencing token, and the time it is left."""
         fields: Json = {"token": op.generation} if op.semantics == "fenced" else {}
-        remaining_ns = self.remaining_ns(op.task, time.time_ns())
+        remaining_ns = self.remaining_ns(op.task, time.time_ns()) if self.keeps_time(op) else None
         if remaining_ns is not None:
             fields["remaining_ns"] = max(0, remaining_ns)
         return fields | self.particular_fields(op)

@@ -18,7 +18,7 @@ import apsw
 from reference_runtime.compensation import NOTHING_TO_UNDO, SUCCEEDED
 from reference_runtime.model import DISPATCHED, Outcome, Policy, Tally, canonical
 from reference_runtime.rows import Operation
-from reference_runtime.waits import GRACE, Waits
+from reference_runtime.waits import DEADLINE, GRACE, Waits
 
 _DISPATCHED = ", ".join(f"'{kind}'" for kind in sorted(DISPATCHED))
 _TALLY = """SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
@@ -218,6 +218,7 @@ class Progress(Waits):
         )
         if outcome is not None and was is None:
             self._log_run(attempt, outcome, reason)
+            self._stop_timer(attempt, DEADLINE)
             self.prepare_result(attempt)
         self._touch(attempt)
         if outcome is not None and was is None:

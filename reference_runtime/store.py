@@ -69,6 +69,7 @@ class Store(Turns):
         document = json.loads(plan)
         allowed = terms(document)
         self.open_account(task, allowed.allowance, now_ns, allowed.deadline_ns)
+        self.arm_deadline(task, attempt)
         self._log_run(attempt, "admitted")
         self.begin_workflow(attempt, document)
         for position, step in enumerate(steps):

@@ -17,8 +17,8 @@ from reference_runtime.rows import Operation
 
 #: Names under which not a wait of the plan is addressed but the runtime itself.
 STEER, NOTICE = "steer", "notice"
-#: The name of the timer that ends the grace of a stop; operations have no empty ids.
-GRACE = ""
+#: The names of the timers that end the grace of a stop, and the time a run may take; no operation of a plan is called so.
+GRACE, DEADLINE = "", "~deadline"
 TIMED_OUT = "timeout"
 
 
@@ -28,6 +28,10 @@ class Waits(Approvals):
     @abstractmethod
     def _grace_over(self, attempt: str) -> None:
         """Take by force what has not come to an end within the grace of a stop."""
+
+    @abstractmethod
+    def _time_over(self, attempt: str) -> None:
+        """End a run whose time is over."""
 
     # -- signals
 
@@ -161,6 +165,9 @@ class Waits(Approvals):
         )
         if operation == GRACE:
             self._grace_over(attempt)
+            return
+        if operation == DEADLINE:
+            self._time_over(attempt)
             return
         op = self._operation(attempt, operation)
         if op.kind == "approve":

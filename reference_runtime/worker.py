@@ -140,7 +140,9 @@ class Worker:
         ticket = lease if isinstance(lease, Ticket) else await self.intend(lease)
         if ticket is None:
             return []
-        if self.still_ours(ticket):
+        if ticket.fields.get("remaining_ns") == 0:
+            outcome = Outcome("unsent", detail="the deadline has passed", facts=Facts(reason=NOT_BEGUN))
+        elif self.still_ours(ticket):
             outcome = await self._invoke_until_stopped(ticket)
         else:
             outcome = Outcome("unsent", detail="the lease ran out", facts=Facts(reason=NOT_BEGUN))

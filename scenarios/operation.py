@@ -137,7 +137,9 @@ class Model:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        return {"prompt": self.prompt}
+        """What is asked and how it is metered, as the request says it; an approval is bound to all of it."""
+        said = {"prompt": self.prompt, "tokens": self.tokens}
+        return said if self.uses is None else {**said, "uses": self.uses}
 
 
 @attrs.frozen
