@@ -1,7 +1,8 @@
 """The tables of history replay: workflows, their commands and the outcomes of these. SQL only, joined to the store by `schema`.
 
 A `workflow` row makes an attempt one: `length` commands and `outcomes` accepted so far in this `segment`. It `is_due` when
-there are outcomes that no turn was given; `generation` is the lease of its turn. `parked` says why no code so
+there are outcomes that no turn was given; `generation` is the lease of its turn, `code` who has or had it, `deaths` how
+often in a row a holder went silent. `parked` says why no code so
 far could go on, `refused` which versions could not. `command_history` is what the function asked for, in order;
 `outcome_history` the order in which what it asked for was accepted, whoever accepted it: that is the trigger's promise.
 """
@@ -12,7 +13,8 @@ WORKFLOW_TABLES = """
 CREATE TABLE workflow (
     attempt TEXT PRIMARY KEY, name TEXT NOT NULL, input TEXT NOT NULL, segment INTEGER NOT NULL,
     length INTEGER NOT NULL, outcomes INTEGER NOT NULL, is_due INTEGER NOT NULL,
-    generation INTEGER, execution TEXT, code TEXT, parked TEXT, refused TEXT NOT NULL, ended TEXT, value TEXT
+    generation INTEGER, execution TEXT, code TEXT, deaths INTEGER NOT NULL DEFAULT 0,
+    parked TEXT, refused TEXT NOT NULL, ended TEXT, value TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX workflow_due ON workflow (name, attempt) WHERE is_due AND generation IS NULL AND ended IS NULL;
 CREATE UNIQUE INDEX workflow_leased ON workflow (generation) WHERE generation IS NOT NULL;

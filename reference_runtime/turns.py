@@ -13,22 +13,16 @@ from __future__ import annotations
 
 import json
 import time
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from reference_runtime import plan
-from reference_runtime.commands import ABANDON
-from reference_runtime.control import Control
+from reference_runtime.appending import Appending, steps_of
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
-from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
+from reference_runtime.leaves import Step
 from reference_runtime.model import Json, Rejected, Tally, canonical
-
-#: Commands that only note how the workflow went on: they are over when they are recorded.
-DECISIONS = ("race", "branch")
-UNHEARD = "unheard: the branch that waited was stopped"
 
 _TURN = """SELECT a.task, w.attempt, w.name, w.input, w.segment, w.length, w.outcomes, w.generation
     FROM workflow w JOIN attempt a ON a.id = w.attempt"""
@@ -49,7 +43,7 @@ class Turn:
     generation: int
 
 
-class Turns(Control):
+class Turns(Appending):
     """Leasing turns, appending commands, ending and cutting histories."""
 
     # -- beginning
@@ -69,10 +63,6 @@ class Turns(Control):
         )
         for position, step in enumerate(plan.parse(found[1]) if found[0] == INTERPRETER else ()):
             self._plan_operation(attempt, position, _asked_for_later(step))
-
-    @abstractmethod
-    def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
-        """Write a step down as an operation of an attempt."""
 
     def tally(self, attempt: str) -> Tally:
         """How the attempt stands; a workflow that is not over is one more thing that moves.
@@ -132,17 +122,17 @@ class Turns(Control):
                     code,
                     limit - len(turns),
                 )
-                turns += [self._lease_turn(turn, execution) for turn in free]
+                turns += [self._lease_turn(turn, execution, code) for turn in free]
             return turns
 
     def _turns(self, where: str, *values: object) -> list[Turn]:
         return [Turn(*row) for row in self._rows(f"{_TURN} {where}", *values)]
 
-    def _lease_turn(self, turn: Turn, execution: str) -> Turn:
+    def _lease_turn(self, turn: Turn, execution: str, code: str) -> Turn:
         generation = self._next("generation")
         self.db.execute(
-            "UPDATE workflow SET generation = ?, execution = ?, is_due = 0 WHERE attempt = ?",
-            (generation, execution, turn.attempt),
+            "UPDATE workflow SET generation = ?, execution = ?, code = ?, is_due = 0 WHERE attempt = ?",
+            (generation, execution, code, turn.attempt),
         )
         self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, turn.attempt))
         self._conclude(turn.attempt)
@@ -154,23 +144,34 @@ class Turns(Control):
         return super().leases() + [(row[0], row[1]) for row in rows]
 
     def reclaim(self, generation: int) -> None:
-        """Take back a lease whose holder went silent; a turn is simply due again, for nothing left it."""
+        """Take back a lease whose holder went silent; a turn is due again, for nothing left it.
+
+        A turn over which too many holders in a row were lost is parked instead: its code takes its worker with it.
+        """
         with self._transaction():
-            if not self._release_turn(generation):
+            attempt = self._release_turn(generation)
+            if attempt is None:
                 super().reclaim(generation)
+                return
+            deaths, code = self._rows(
+                "UPDATE workflow SET deaths = deaths + 1 WHERE attempt = ? RETURNING deaths, code", attempt
+            )[0]
+            if deaths >= self.policy.deaths_max:
+                self._park_workflow(attempt, code, f"turn-exhausted: {deaths} workers in a row were lost over one turn")
 
     def _take_back_unsent(self, generation: int) -> None:
-        if not self._release_turn(generation):
+        if self._release_turn(generation) is None:
             super()._take_back_unsent(generation)
 
-    def _release_turn(self, generation: int) -> bool:
-        attempt = self._value(
+    def _release_turn(self, generation: int) -> str | None:
+        """Make a leased turn due again; its attempt, None when this is no turn's lease."""
+        attempt: str | None = self._value(
             "UPDATE workflow SET generation = NULL, execution = NULL, is_due = 1 WHERE generation = ? RETURNING attempt",
             generation,
         )
         if attempt is not None:
             self._conclude(attempt)
-        return attempt is not None
+        return attempt
 
     def history(self, turn: Turn, known: Sequence[int] = ()) -> tuple[list[Json], list[Json], bool]:
         """A turn's commands and outcomes, in order, and whether they begin where its holder's knowledge ends.
@@ -201,14 +202,17 @@ class Turns(Control):
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn)
-            self.db.execute(
-                "UPDATE workflow SET generation = NULL, execution = NULL, is_due = 1, parked = ?,"
-                " refused = json_insert(refused, '$[#]', ?) WHERE attempt = ?",
-                (reason, code, turn.attempt),
-            )
-            self._log_run(turn.attempt, "parked", reason)
-            self._conclude(turn.attempt)
+            self._park_workflow(turn.attempt, code, reason)
             return None
+
+    def _park_workflow(self, attempt: str, code: str, reason: str) -> None:
+        self.db.execute(
+            "UPDATE workflow SET generation = NULL, execution = NULL, is_due = 1, deaths = 0, parked = ?,"
+            " refused = json_insert(refused, '$[#]', ?) WHERE attempt = ?",
+            (reason, code, attempt),
+        )
+        self._log_run(attempt, "parked", reason)
+        self._conclude(attempt)
 
     def take_turn(
         self, turn: Turn, code: str, commands: Sequence[Json], end: Json, execution: str
@@ -218,13 +222,13 @@ class Turns(Control):
         `turn.outcomes` is how many outcomes it was given; when there are more by then, the next turn is leased at once.
         `end` is empty while it goes on. Raises `PlanError` for an operation that cannot be.
         """
-        steps = _steps(commands)
+        steps = steps_of(commands)
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn), None
             self.db.execute(
                 "UPDATE workflow SET generation = NULL, execution = NULL, is_due = outcomes > ?1,"
-                " length = length + ?2, code = ?3, parked = NULL, refused = '[]' WHERE attempt = ?4",
+                " length = length + ?2, code = ?3, deaths = 0, parked = NULL, refused = '[]' WHERE attempt = ?4",
                 (turn.outcomes, len(commands), code, turn.attempt),
             )
             for number, command in enumerate(commands, turn.length + 1):
@@ -233,7 +237,7 @@ class Turns(Control):
             self._wake_waits(turn.attempt)
             self._conclude(turn.attempt)
             following = self._turns(f"WHERE {_FREE} AND w.attempt = ?", turn.attempt)
-            return None, self._lease_turn(following[0], execution) if following else None
+            return None, self._lease_turn(following[0], execution, code) if following else None
 
     def holds_turn(self, turn: Turn) -> bool:
         """Whether the turn's holder may still speak for it: nobody else was given it, its history is as it was, and
@@ -250,75 +254,6 @@ class Turns(Control):
         )
         self._release_turn(turn.generation)
         return Rejected(f"generation {turn.generation} no longer owns the turn of {turn.attempt}")
-
-    # -- commands
-
-    def _append(self, attempt: str, number: int, command: Json, steps: Mapping[str, Step]) -> None:
-        spec = command["spec"]
-        self.db.execute(
-            "INSERT OR IGNORE INTO command_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                attempt,
-                number,
-                command["branch"],
-                command["sequence"],
-                command["kind"],
-                command["id"],
-                command["digest"],
-                canonical(spec),
-            ),
-        )
-        if self.db.changes() == 0:
-            raise PlanError(f"operation {command['id']!r} was asked for before; each needs an id of its own")
-        if command["kind"] == ABANDON:
-            for operation in spec["operations"]:
-                self._abandon(attempt, operation)
-            return
-        for leaf in (spec, *_mentioned(spec)):
-            self._plan(attempt, steps[leaf["id"]])
-        if command["kind"] in DECISIONS:
-            op = self._operation(attempt, command["id"])
-            self._move(op, "skip" if spec["state"] == "skipped" else "release", op.generation, op.version)
-            others = canonical([leaf["id"] for leaf in spec["others"]])
-            self._skip_planned(attempt, "o.id IN (SELECT value FROM json_each(?))", f"decided by {op.id}", others)
-        elif command["kind"] == "compensate":
-            self._note_undo(attempt, spec["of"])
-        else:
-            self._open(attempt, command["id"])
-
-    def _plan(self, attempt: str, step: Step) -> None:
-        """Write an operation down, unless an approval that is about it did so before."""
-        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, step.id) is None:
-            position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
-            self._plan_operation(attempt, position, step)
-
-    def _note_undo(self, attempt: str, operation: str) -> None:
-        """Give a compensation its place in the order, should what it undoes have been accepted before it was noted."""
-        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND accepted", attempt, operation):
-            self.record_undo(attempt, operation)
-
-    def _abandon(self, attempt: str, operation: str) -> None:
-        """A branch that waited for this is gone: what was not begun is skipped, what was dispatched counts for nothing, and
-        a signal that was taken and never heard is free again.
-        """
-        op = self._operation(attempt, operation)
-        if op.state == "planned":
-            self.skip(op, UNHEARD)
-        elif op.state in ("dispatched", "unknown", "unresolved"):
-            self.void(op)
-        elif op.kind == "wait":
-            self.db.execute(
-                "UPDATE event SET consumer = NULL WHERE consumer = ? AND disposition IS NULL",
-                (f"{attempt}:{operation}",),
-            )
-            self.db.execute(
-                "UPDATE operation SET reason = ? WHERE attempt = ? AND id = ?", (UNHEARD, attempt, operation)
-            )
-
-    def _skip_planned(self, attempt: str, condition: str, reason: str, *values: object) -> None:
-        where = f"WHERE o.attempt = ? AND o.state = 'planned' AND {condition} ORDER BY o.position"
-        for op in self._operations(where, attempt, *values):
-            self.skip(op, reason)
 
     # -- ends
 
@@ -356,27 +291,6 @@ def _asked_for_later(step: Step) -> Step:
     """A step as an operation that the interpreter will ask for: when it may begin, the workflow says; so do its children."""
     more = {**step.more, "plan": replayed(step.more["plan"])} if step.kind == "child" else step.more
     return attrs.evolve(step, needs=(), more=more)
-
-
-def _mentioned(spec: Json) -> tuple[Json, ...]:
-    """The further leaves that a command is about: what an approval is for, what a decision leaves out."""
-    return (*([spec["action"]] if "action" in spec else []), *spec.get("others", ()))
-
-
-def _steps(commands: Sequence[Json]) -> dict[str, Step]:
-    """The operations that commands ask for, by id. Raises `PlanError` for one that cannot be."""
-    leaves = [leaf for one in commands if one["kind"] != ABANDON for leaf in (one["spec"], *_mentioned(one["spec"]))]
-    return {leaf["id"]: _step(leaf) for leaf in leaves}
-
-
-def _step(leaf: Json) -> Step:
-    if leaf["op"] in DECISIONS:
-        return Step(leaf["id"], leaf["op"], subject=leaf.get("of"))
-    try:
-        step = read_leaf(leaf["op"], leaf, SEMANTICS)
-    except KeyError as error:
-        raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
-    return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))
 
 
 def _outcome(id_: str, state: str, answer: str | None, reason: str | None) -> Json:

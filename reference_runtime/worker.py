@@ -90,9 +90,10 @@ class Worker:
                 self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
                 self.log("ready", execution=self.execution, seconds=round(trio.current_time() - asked, 6))
                 nursery.start_soon(self._keep_leases)
-                if self.workflows:
-                    nursery.start_soon(Runner(self.client, self.workflows, self.execution).run)
-                await self._begin(nursery)
+                async with trio.open_nursery() as beginning:
+                    if self.workflows:
+                        beginning.start_soon(Runner(self.client, self.workflows, self.execution).run)
+                    await self._begin(nursery)
             await self._leave()
             nursery.cancel_scope.cancel()
 

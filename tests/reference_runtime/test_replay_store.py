@@ -355,3 +355,24 @@ def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     status = go(store, fails)
     assert (status["state"], status["reason"]) == ("failed", "raised: ValueError: no more")
     assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
+
+
+def test_a_turn_that_takes_its_workers_with_it_is_parked(store):
+    """After as many deaths in a row as the policy allows, the turn is for other code only; a turn that is taken clears them."""
+    store.submit("t", work())
+    for _ in range(store.policy.deaths_max):
+        assert views.status(store, "t")["state"] == "running"
+        (turn,) = claim(store)
+        store.reclaim(turn.generation)
+    status = views.status(store, "t")
+    assert (status["state"], status["reason"]) == (
+        "blocked",
+        "turn-exhausted: 5 workers in a row were lost over one turn",
+    )
+    assert claim(store) == []
+    (turn,) = claim(store, code="1.1")
+    store.reclaim(turn.generation)
+    (turn,) = claim(store, code="1.1")
+    step(store, pay_twice, turn)
+    assert store._value("SELECT deaths FROM workflow") == 0
+    assert views.status(store, "t")["state"] == "running"

@@ -1,0 +1,117 @@
+"""Appending: what a workflow asks for becomes history and operations, inside the transaction that takes its turn.
+
+From there on operations are those of plans. What a workflow does not wait for any more is abandoned by a command too, so that
+a rerun does the same: what was not begun is skipped, what was dispatched counts for nothing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from reference_runtime.commands import ABANDON
+from reference_runtime.control import Control
+from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
+from reference_runtime.model import Json, canonical
+
+#: Commands that only note how the workflow went on: they are over when they are recorded.
+DECISIONS = ("race", "branch")
+UNHEARD = "unheard: the branch that waited was stopped"
+
+
+class Appending(Control):
+    """Commands in, operations out."""
+
+    @abstractmethod
+    def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
+        """Write a step down as an operation of an attempt."""
+
+    def _append(self, attempt: str, number: int, command: Json, steps: Mapping[str, Step]) -> None:
+        spec = command["spec"]
+        self.db.execute(
+            "INSERT OR IGNORE INTO command_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                attempt,
+                number,
+                command["branch"],
+                command["sequence"],
+                command["kind"],
+                command["id"],
+                command["digest"],
+                canonical(spec),
+            ),
+        )
+        if self.db.changes() == 0:
+            raise PlanError(f"operation {command['id']!r} was asked for before; each needs an id of its own")
+        if command["kind"] == ABANDON:
+            for operation in spec["operations"]:
+                self._abandon(attempt, operation)
+            return
+        for leaf in (spec, *_mentioned(spec)):
+            self._plan(attempt, steps[leaf["id"]])
+        if command["kind"] in DECISIONS:
+            op = self._operation(attempt, command["id"])
+            self._move(op, "skip" if spec["state"] == "skipped" else "release", op.generation, op.version)
+            others = canonical([leaf["id"] for leaf in spec["others"]])
+            self._skip_planned(attempt, "o.id IN (SELECT value FROM json_each(?))", f"decided by {op.id}", others)
+        elif command["kind"] == "compensate":
+            self._note_undo(attempt, spec["of"])
+        else:
+            self._open(attempt, command["id"])
+
+    def _plan(self, attempt: str, step: Step) -> None:
+        """Write an operation down, unless an approval that is about it did so before."""
+        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, step.id) is None:
+            position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
+            self._plan_operation(attempt, position, step)
+
+    def _note_undo(self, attempt: str, operation: str) -> None:
+        """Give a compensation its place in the order, should what it undoes have been accepted before it was noted."""
+        if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND accepted", attempt, operation):
+            self.record_undo(attempt, operation)
+
+    def _abandon(self, attempt: str, operation: str) -> None:
+        """A branch that waited for this is gone: what was not begun is skipped, what was dispatched counts for nothing, and
+        a signal that was taken and never heard is free again.
+        """
+        op = self._operation(attempt, operation)
+        if op.state == "planned":
+            self.skip(op, UNHEARD)
+        elif op.state in ("dispatched", "unknown", "unresolved"):
+            self.void(op)
+        elif op.kind == "wait":
+            self.db.execute(
+                "UPDATE event SET consumer = NULL WHERE consumer = ? AND disposition IS NULL",
+                (f"{attempt}:{operation}",),
+            )
+            self.db.execute(
+                "UPDATE operation SET reason = ? WHERE attempt = ? AND id = ?", (UNHEARD, attempt, operation)
+            )
+
+    def _skip_planned(self, attempt: str, condition: str, reason: str, *values: object) -> None:
+        where = f"WHERE o.attempt = ? AND o.state = 'planned' AND {condition} ORDER BY o.position"
+        for op in self._operations(where, attempt, *values):
+            self.skip(op, reason)
+
+
+def _mentioned(spec: Json) -> tuple[Json, ...]:
+    """The further leaves that a command is about: what an approval is for, what a decision leaves out."""
+    return (*([spec["action"]] if "action" in spec else []), *spec.get("others", ()))
+
+
+def steps_of(commands: Sequence[Json]) -> dict[str, Step]:
+    """The operations that commands ask for, by id. Raises `PlanError` for one that cannot be."""
+    leaves = [leaf for one in commands if one["kind"] != ABANDON for leaf in (one["spec"], *_mentioned(one["spec"]))]
+    return {leaf["id"]: _step(leaf) for leaf in leaves}
+
+
+def _step(leaf: Json) -> Step:
+    if leaf["op"] in DECISIONS:
+        return Step(leaf["id"], leaf["op"], subject=leaf.get("of"))
+    try:
+        step = read_leaf(leaf["op"], leaf, SEMANTICS)
+    except KeyError as error:
+        raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
+    return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))
