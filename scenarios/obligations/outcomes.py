@@ -207,12 +207,14 @@ def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation |
 
 
 def _gave_up(facts: Facts, op: str, index: int) -> bool:
-    """Had `op` used up its tries or its time, with a last word that nothing had happened; or was its answer of no use?"""
+    """Had `op` used up its tries or its time, with a word (a look-up's too) that nothing had happened; or was its answer of no
+    use?
+    """
     leaf = facts.calls[op]
     if isinstance(leaf, Model):
         return "wrong" in leaf.script
     limited = isinstance(leaf, Call) and (leaf.tries is not None or leaf.elapsed_ns is not None)
-    return limited and any(one.idle for one in facts.dispatches(op) if one.at < index)
+    return limited and any(one.idle for one in (*facts.dispatches(op), *facts.lookups(op)) if one.at < index)
 
 
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:

@@ -205,7 +205,7 @@ def _gaps(facts: Facts, call: Requester) -> tuple[list[int], tuple[Request, ...]
     by errors only, and undisturbed.
     """
     sent = facts.dispatches(call.id)[: _GAPS + 1]
-    if len(sent) <= _GAPS or facts.halted(sent[0].at, sent[-1].at):
+    if len(sent) <= _GAPS or facts.halted(0, sent[-1].at):
         return None
     waits: list[int] = []
     for earlier, later in itertools.pairwise(sent):
@@ -318,7 +318,12 @@ def _unbounded(facts: Facts, loop: Loop, models: Sequence[str], rejected: Sequen
 def _stopped_silently(facts: Facts, loop: Loop, rejected: Sequence[Request]) -> Iterator[Violation]:
     """A run that ended without success after its proposals were refused, and gives no reason when all is over."""
     last = facts.last_seen()
-    if last is None or facts.closed is None or last.status.state not in TERMINAL - {"done"} or last.asked < rejected[-1].at:
+    if (
+        last is None
+        or facts.closed is None
+        or last.status.state not in TERMINAL - {"done"}
+        or last.asked < rejected[-1].at
+    ):
         return
     if not any(text and text.strip() for text in (last.status.error, last.status.reason)):
         sentence = (

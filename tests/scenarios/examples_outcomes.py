@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scenarios.plan import Call
 from tests.scenarios.build import Story, par, plan
 from tests.scenarios.examples import breaks, holds
 
@@ -224,6 +225,18 @@ holds(
     "given up as work that kills its workers",
     Story(KEYED).up().start().request("a").crash().request("a").crash().request("a").crash().status("failed"),
     exercised=3,
+)
+holds(
+    "EFF-8",
+    "the last try died with its worker before it left, and nothing had come of any",
+    Story(plan(Call("a", "registry", {"of": "a"}, tries=2)), **OPS)
+    .up()
+    .start()
+    .call("a", "error")
+    .look_up("a")
+    .crash()
+    .look_up("a")
+    .status("failed", ops={"a": "failed"}, error="tries used up"),
 )
 breaks(
     "EFF-8",
