@@ -85,14 +85,29 @@ class AuditEntry:
 
 
 @attrs.frozen
+class Verdict:
+    """What one invocation of a check was about, who made it, and what it found; `outcome` is empty until then."""
+
+    operation: str = _text()
+    generation: int | None = _maybe(int)
+    checker: str = _text()
+    subject: str = _text()
+    version: int | None = _maybe(int)
+    digest: str = _text()
+    outcome: str = _text()
+
+
+@attrs.frozen
 class Journal:
-    """All that the verb `journal` tells."""
+    """All that the verb `journal` tells; `tells` names the lists that were there, empty ones too."""
 
     transitions: tuple[Transition, ...] = ()
     invocations: tuple[Invocation, ...] = ()
     rejected: tuple[Rejection, ...] = ()
     audit: tuple[AuditEntry, ...] = ()
     deliveries: tuple[Mapping[str, Any], ...] = ()
+    tells: frozenset[str] = attrs.field(factory=frozenset, eq=False)
+    verdicts: tuple[Verdict, ...] = ()
 
 
 @attrs.frozen
@@ -116,10 +131,14 @@ class EventPage:
 
 @attrs.frozen
 class ArtifactEntry:
-    """One version of one artifact as the harness lists it; `state` is accepted, partial or superseded."""
+    """One version of one artifact as the harness lists it, or an upload that was never accepted, which has no version.
+
+    `state` is accepted, superseded (by a newer version), partial (under way, or not cleared away yet), or abandoned (what may
+    lie at the location could not be cleared away).
+    """
 
     name: str = _text()
-    version: int = _number()
+    version: int | None = _maybe(int)
     digest: str = _text()
     size: int = _number()
     operation: str = _text()
@@ -134,6 +153,8 @@ def journal_of(body: _Body) -> Journal:
         _rows(Rejection, body, "rejected"),
         _rows(AuditEntry, body, "audit"),
         _objects(body, "deliveries"),
+        frozenset(name for name, rows in (body or {}).items() if isinstance(rows, list | tuple)),
+        _rows(Verdict, body, "verdicts"),
     )
 
 

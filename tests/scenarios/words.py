@@ -9,7 +9,7 @@ story.journal(transitions=[…]).page([…], after=3, cursor=5).artifacts([…])
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from scenarios.history import Authority, Down, Event, Fetched, Scanned, Stored
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scenarios.history import Status
 
 Outcome = Literal["ok", "error", "indefinite"]
-Rows = list[Mapping[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 RUN = "r1"
 
 
@@ -194,22 +194,24 @@ class Words:
         audit: Rows | None = None,
         deliveries: Rows | None = None,
     ) -> Self:
-        body = {
-            "transitions": transitions or [],
-            "invocations": invocations or [],
-            "rejected": rejected or [],
-            "audit": audit or [],
-            "deliveries": deliveries or [],
+        """The lists that are given; a harness that keeps nothing of the kind leaves the others away."""
+        lists = {
+            "transitions": transitions,
+            "invocations": invocations,
+            "rejected": rejected,
+            "audit": audit,
+            "deliveries": deliveries,
         }
+        body = {name: list(rows) for name, rows in lists.items() if rows is not None}
         return self.ask("journal").answer("ok", body=body)
 
     def page(self, events: Rows, *, after: int = 0, cursor: int = 0, control: Rows | None = None) -> Self:
         """The events after one cursor, and the `cursor` to go on from."""
-        body = {"events": events, "next": cursor, "control": control or []}
+        body = {"events": list(events), "next": cursor, "control": list(control or ())}
         return self.ask("events", payload=canonical_text({"after": after})).answer("ok", body=body)
 
     def artifacts(self, listed: Rows) -> Self:
-        return self.ask("artifacts").answer("ok", body={"artifacts": listed})
+        return self.ask("artifacts").answer("ok", body={"artifacts": list(listed)})
 
     def scanned(self, *found: str, places: tuple[str, ...] = ("store", "status", "events", "logs")) -> Self:
         """The kit searched for secrets; `found` is `place:name` each."""
