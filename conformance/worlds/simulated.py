@@ -16,6 +16,7 @@ import contextlib
 import errno
 import json
 import os
+from traceback import TracebackException
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -107,6 +108,11 @@ class SimulatedUnit:
     def last_words(self) -> str:
         return str(self.process.status or "")
 
+    def printed(self) -> str:
+        """What a program that ends so leaves in its log: every exception by its words; the frames are left out."""
+        error = self.process.status.error if self.process.status is not None else None
+        return "" if error is None else "".join(TracebackException.from_exception(error, limit=0).format())
+
 
 class SimulatedWorld:
     """Hosts, services and control channels of one simulated run."""
@@ -192,7 +198,7 @@ class SimulatedWorld:
             disks = (host.disk for host in self._world.hosts.values() if host.has_disk)
             if any(value.encode() in node.cache for disk in disks for node in disk.inodes().values()):
                 found.append(f"store:{name}")
-            if any(value in unit.last_words() for unit in self._units):
+            if any(value in unit.printed() for unit in self._units):
                 found.append(f"logs:{name}")
         return Sighting(("store", "logs"), tuple(found))
 

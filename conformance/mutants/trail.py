@@ -1,0 +1,76 @@
+"""Mutants of JRN-5 to JRN-7: secrets let out, reasons left out, and a trail that decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from conformance.mutants import Patch, mutant
+from reference_runtime.rpc import LOST
+from reference_runtime.tools import Unknown
+from reference_runtime.wire import _Wire
+from reference_runtime.worker import Worker
+
+if TYPE_CHECKING:
+    import trio
+
+    from reference_runtime.model import Ticket
+    from reference_runtime.wire import Reader, Reply
+    from reference_runtime.worker import Outcome
+
+
+# ---- secrets
+
+
+@mutant("secret-stored-with-answer", "JRN-5", shown_by="courier/undisturbed")
+def secret_stored_with_answer(patch: Patch) -> None:
+    """A worker reports what it had sent together with the answer, credentials and all, and the store keeps both."""
+
+    async def invoke(self: Worker, ticket: Ticket) -> Outcome:
+        outcome = await original(self, ticket)
+        if ticket.secret is None or not outcome.answer:
+            return outcome
+        credentials: Any = getattr(self.tools, "credentials")  # noqa: B009 - of the tools there are, if not of all tools
+        sent = {"params": ticket.params, "secret": credentials.value(ticket.secret)}
+        return attrs.evolve(outcome, answer={**outcome.answer, "sent": sent})
+
+    original = Worker.invoke
+    patch.replace(Worker, "invoke", invoke)
+
+
+def _on_broken_exchange(patch: Patch, raises: type[Exception]) -> None:
+    """An exchange that breaks off is told with the whole request in its text."""
+
+    async def exchange(self: _Wire, stream: trio.SocketStream, message: bytes, read: Reader) -> Reply:
+        try:
+            return await original(self, stream, message, read)
+        except (*LOST, ValueError) as error:
+            raise raises(f"{error!r} after sending {message.decode()}") from None
+
+    original = _Wire._exchange  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(_Wire, "_exchange", exchange)
+
+
+@mutant("secret-in-error-text", "JRN-5", shown_by="courier/undisturbed")
+def secret_in_error_text(patch: Patch) -> None:
+    """The text of a lost answer quotes the request, and becomes a reason that is stored and shown."""
+    _on_broken_exchange(patch, Unknown)
+
+
+@mutant("secret-in-last-words", "JRN-5", shown_by="courier/undisturbed")
+def secret_in_last_words(patch: Patch) -> None:
+    """A worker breaks down over an answer that breaks off, and its log ends with the request that it had sent."""
+
+    def outcome_of(self: Worker, error: Exception, ticket: Ticket) -> Any:
+        if isinstance(error, _BrokenDownError):
+            raise error
+        return original(self, error, ticket)
+
+    _on_broken_exchange(patch, _BrokenDownError)
+    original = Worker.outcome_of
+    patch.replace(Worker, "outcome_of", outcome_of)
+
+
+class _BrokenDownError(Exception):
+    """Nobody handles it."""

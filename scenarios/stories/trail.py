@@ -1,0 +1,36 @@
+"""Stories about what is written down: secrets that must not be, reasons that must, and a trail nothing may depend on."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Interruption, Site
+from scenarios.plan import Artifact, Call, Par
+from scenarios.story import Story, in_order, ledger
+
+#: Names of what the worker is entrusted with.
+_TOKEN, _PASSWORD = "token", "password"
+
+STORIES = (
+    Story(
+        "courier",
+        "Credentials go out with calls that are answered, lost, refused and impossible, and stay with their receivers.",
+        in_order(
+            Call("login", "ledger", {"amount": 1}, secret=_TOKEN),
+            Par(
+                "errands",
+                (
+                    Call("post", "flaky", {"n": 1}, ("login",), ("reset-after",), secret=_TOKEN),
+                    Call("register", "registry", {"box": 1}, ("login",), secret=_PASSWORD),
+                    Call("beg", "mailer", {"to": 0}, ("login",), ("reject",), secret=_PASSWORD, tolerate=True),
+                    Call("stammer", "ledger", {"poison": True}, ("login",), secret=_TOKEN, tolerate=True),
+                ),
+            ),
+            Artifact("receipt", "receipt", 64),
+            ledger("logout", "post"),
+        ),
+        extras=(
+            Interruption("drop", Site("barrier", "register", 1, "applied")),
+            Interruption("kill", Site("barrier", "post", 1, "applied")),
+        ),
+        generic=False,
+    ),
+)
