@@ -33,8 +33,8 @@ class Client:
         self._recorder, self._crew = recorder, crew
         self._nonces: dict[str, str] = {}  # of signals, by wait
         self._last: dict[str, Question] = {}  # the latest question of each verb
-        #: Asked once a worker has acknowledged a command: does the kit throw that away?
-        self.loses: Callable[[Question], bool] = lambda _: False
+        #: Asked once a worker has answered: does the kit throw that away?
+        self.loses: Callable[[Question, Answer], bool] = lambda _question, _answer: False
         self._open: dict[trio.CancelScope, Unit] = {}
 
     async def start(self) -> Answer:
@@ -84,7 +84,7 @@ class Client:
             self._last[question.verb] = question
         number = self._recorder.ask(question, unit.incarnation)
         answer = await self._put(unit, question)
-        is_lost = answer.outcome == "ok" and self.loses(question)
+        is_lost = answer.outcome == "ok" and self.loses(question, answer)
         if is_lost:
             answer = Answer("indefinite", detail="the kit threw the acknowledgement away")
         body = dict(answer.ok) if answer.status is None and answer.ok else None

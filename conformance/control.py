@@ -270,7 +270,9 @@ _BODIES: Final[Mapping[str, Mapping[str, type]]] = {
     "events": {"events": list, "next": int},
     "artifacts": {"artifacts": list},
 }
-_ARTIFACT: Final[Mapping[str, type]] = {"name": str, "version": int, "location": str}
+_ARTIFACT: Final[Mapping[str, type]] = {"name": str, "location": str}
+#: States of artifacts that have a version; what was never accepted has none.
+_VERSIONED: Final = frozenset({"accepted", "superseded"})
 
 
 def _check_body(body: Mapping[str, Any], verb: str) -> None:
@@ -281,6 +283,9 @@ def _check_body(body: Mapping[str, Any], verb: str) -> None:
     for number, row in enumerate(body["artifacts"] if verb == "artifacts" else ()):
         if not isinstance(row, dict) or any(type(row.get(name)) is not kind for name, kind in _ARTIFACT.items()):
             raise _MalformedError(f"artifacts[{number}] without {', '.join(_ARTIFACT)} of their types")
+        version = row.get("version")
+        if type(version) is not int and (version is not None or row.get("state") in _VERSIONED):
+            raise _MalformedError(f"artifacts[{number}] whose version is {version!r:.80}: no integer")
 
 
 def _error(error: object) -> Answer:

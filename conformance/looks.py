@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LOOKS_MAX: Final = 20
 PAGES_MAX: Final = 50
 _READ: Final = ("events", "artifacts", "journal")
+#: States of artifacts that were accepted once, and can be fetched for ever.
+_ACCEPTED: Final = frozenset({"accepted", "superseded"})
 
 
 class Looks:
@@ -56,7 +58,7 @@ class Looks:
         if "artifacts" in self._verbs:
             answer = await client.read("artifacts")
             for one in answer.ok.get("artifacts", ()):
-                if one.get("state") != "partial":
+                if one.get("state") in _ACCEPTED:
                     self._accepted[one["name"], one["version"]] = one["location"]
         if "journal" in self._verbs:
             await client.read("journal")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from conformance.sabotage import commands, machines, others, strikes
 from conformance.sabotage.decisions import ACTIONS, Decisions
 from conformance.sabotage.scene import Passing, Scene
+from scenarios.history import TERMINAL
 from scenarios.interruption import VERBS_OF
 from simkit.services import Fault
 
@@ -87,11 +88,14 @@ class Saboteur:
         """A unit was started again: what was to follow may strike from here on."""
         self._watch(self._injector.target_is_back())
 
-    def _loses(self, question: Question) -> bool:
-        """Throw away the acknowledgement that has just come?"""
+    def _loses(self, question: Question, answer: Answer) -> bool:
+        """Throw away the acknowledgement, or the status that hands the result over, that has just come?"""
         hits = self._injector.at("ack", verb=question.verb, op=question.about, action="lose-ack")
+        if answer.status is not None and answer.status.state in TERMINAL and question.run == self._scene.run:
+            hits += self._injector.at("end", action="lose-ack")
         for one in hits:
             self._scene.note(one)
+            self._follow(one)
         return bool(hits)
 
     async def after_start(self) -> None:

@@ -184,6 +184,8 @@ class Acceptance(Progress, Particulars, Reconcile):
             return False
         if move == "exhaust":
             self._refused(op, reason)
+        elif op.kind == "sweep":
+            self.abandon(op)
         return True
 
     def end_when_stopped(self, op: Operation) -> None:

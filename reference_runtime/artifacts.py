@@ -3,7 +3,8 @@
 An *upload* is on record before its first byte leaves, so there is no content that the store does not know of. An accepted
 entry never changes (the file refuses it): a replacement is the next version, and the older one is superseded by being
 older. What was uploaded by an operation that ended without being accepted is an *orphan*: a sweep, an operation like any
-other, looks whether it was committed after all, and either registers it or removes it. Owned content is never swept.
+other, looks whether it was committed after all, and either registers it or removes it: once what was sent can no longer be
+on its way. Owned content is never swept. What the store refuses to clear away is *abandoned*, and listed so.
 """
 
 from __future__ import annotations
@@ -114,6 +115,15 @@ class Artifacts(Budget):
             self._plan_sweep(self._operation(attempt, operation))
         return len(orphans)
 
+    def sweep_due_ns(self, op: Operation) -> int:
+        """When what an operation has sent can no longer be on its way: at once, unless it is not known what became of it."""
+        last_ns = self._value(
+            "SELECT max(ended_ns) FROM invocation WHERE attempt = ? AND operation = ? AND report = 'unknown'",
+            op.attempt,
+            op.id,
+        )
+        return time.time_ns() if last_ns is None else int(last_ns) + self.policy.landing_ns
+
     def _plan_sweep(self, op: Operation) -> None:
         params = {"location": self.location_for(op)}
         spec = canonical({"params": params, "carries": [], "script": [], "tries": SWEEP_TRIES})
@@ -121,8 +131,8 @@ class Artifacts(Budget):
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries, generation,"
             " version, subject, opened_ns, due_ns)"
             " SELECT ?1, ?2 || ?3, (SELECT max(position) + 1 FROM operation WHERE attempt = ?1), 'sweep', 'store', 'read',"
-            " ?4, '', 'planned', 0, 0, 0, ?2, ?5, ?5",
-            (op.attempt, op.id, SWEEP, spec, time.time_ns()),
+            " ?4, '', 'planned', 0, 0, 0, ?2, ?5, ?6",
+            (op.attempt, op.id, SWEEP, spec, time.time_ns(), self.sweep_due_ns(op)),
         )
 
     def swept(self, sweep: Operation, answer: Mapping[str, Any]) -> None:
@@ -136,10 +146,15 @@ class Artifacts(Budget):
             self._move(op, "notice", op.generation, op.version, kept, "found by a sweep")
             self.register(op)
 
+    def abandon(self, sweep: Operation) -> None:
+        """Note that a sweep has come to nothing: what lies at the orphan's location stays there, for all to see."""
+        assert sweep.subject is not None
+        self._end_upload(sweep.attempt, sweep.subject, "abandoned")
+
     # -- showing
 
     def artifacts(self, task: str) -> Json:
-        """Every version ever accepted and every upload that was not (yet): `accepted`, `superseded` or `partial`."""
+        """Every version ever accepted (`accepted`, `superseded`) and every upload that was not: `partial` or `abandoned`."""
         self._current_attempt(task)
         accepted = self._rows(
             "SELECT name, version, digest, size, operation, location, iif(version = max(version) OVER (PARTITION BY name),"
@@ -147,8 +162,9 @@ class Artifacts(Budget):
             task,
         )
         partial = self._rows(
-            "SELECT u.name, NULL, u.digest, u.size, u.operation, u.location, 'partial' FROM upload u"
-            " JOIN attempt a ON a.id = u.attempt WHERE a.task = ? AND u.state = 'staged' ORDER BY u.attempt, u.operation",
+            "SELECT u.name, NULL, u.digest, u.size, u.operation, u.location, iif(u.state = 'staged', 'partial', u.state)"
+            " FROM upload u JOIN attempt a ON a.id = u.attempt"
+            " WHERE a.task = ? AND u.state IN ('staged', 'abandoned') ORDER BY u.attempt, u.operation",
             task,
         )
         names = ("name", "version", "digest", "size", "operation", "location", "state")

@@ -171,6 +171,7 @@ class Policy:
     retry_after_ns_max: int = 3600 * 1_000_000_000  # no receiver puts work off for longer
     compensations_max: int = 8  # calls of one compensation
     grace_ns: int = 5_000_000_000  # how long a stop leaves what is in flight alone
+    landing_ns: int = 10_000_000_000  # how long a request may be on its way after its sender gave it up
     approvers: tuple[str, ...] = ("alice",)  # who may decide at all; authority itself is asked for at release
 
 

@@ -39,7 +39,7 @@ class Performer:
         pieces = cut(data, int(request.params["parts"]))
         there = await self._there(request) if is_repeat else {}
         if there.get("committed"):
-            return {name: there[name] for name in ("nonce", "digest", "location")}
+            return {name: there[name] for name in ("nonce", "digest", "location", "request") if name in there}
         missing = self.missing(len(pieces), there.get("parts") or ())
         for number in missing:
             await self._put(request, number, pieces, is_first=not there and number == missing[0])
@@ -73,7 +73,7 @@ class Performer:
         """What became of an orphan: `committed` with its `digest` and `nonce`, or removed."""
         there = await self._there(request)
         if there.get("committed"):
-            return {name: there[name] for name in ("committed", "digest", "nonce")}
+            return {name: there[name] for name in ("committed", "digest", "nonce", "request") if name in there}
         await self.tools.call(self._about(request, {"action": "abort"}))
         return {"committed": False}
 

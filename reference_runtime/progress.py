@@ -138,6 +138,8 @@ class Progress(Waits):
         tolerate, void = self._rows(
             "SELECT tolerate, void FROM operation WHERE attempt = ? AND id = ?", op.attempt, op.id
         )[0]
+        if op.kind == "sweep":
+            self.abandon(op)
         if op.kind in ("compensate", "sweep"):
             return
         if self.is_tolerated(bool(tolerate), bool(void)):

@@ -31,7 +31,7 @@ Action = Literal[
     "error-before",  # 503 and nothing applied
     "error-after",  # applied, then 503
     "pause",  # stop the worker, start a second one, continue the first after `ns`
-    "lose-ack",  # the kit throws the answer away and asks again
+    "lose-ack",  # the kit throws the answer away and asks again; at the end: that of the first status that shows it
     "repeat",  # the kit asks the same thing again, same ids
     "early",  # op's signal is sent and answered while a call before its wait is held
     "cancel",  # the kit asks for the run to be cancelled

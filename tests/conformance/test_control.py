@@ -151,7 +151,13 @@ def test_a_status_may_show_everything_there_is() -> None:
         ("events", {"next": 1}, "no list as 'events'"),
         ("events", {"events": [], "next": True}, "no int as 'next'"),
         ("artifacts", {"artifacts": None}, "no list as 'artifacts'"),
-        ("artifacts", {"artifacts": [{"name": "x", "version": "1", "location": "l"}]}, "artifacts[0] without name"),
+        ("artifacts", {"artifacts": [{"name": "x", "version": 1}]}, "artifacts[0] without name"),
+        ("artifacts", {"artifacts": [{"name": "x", "version": "1", "location": "l"}]}, "whose version is '1'"),
+        (
+            "artifacts",
+            {"artifacts": [{"name": "x", "version": None, "location": "l", "state": "accepted"}]},
+            "whose version is None",
+        ),
         ("status", {"state": "waiting", "approvals": {}}, "`approvals` are no list"),
         ("status", {"state": "running", "paused": 1}, "status.paused"),
         ("status", {"state": "running", "usage": {"calls": {"consumed": "1"}}}, "usage"),
@@ -163,6 +169,14 @@ def test_what_the_kit_goes_by_has_its_type(verb: str, body: dict[str, Any], told
     assert isinstance(problem, Problem)
     assert problem.code == "adapter-malformed-answer"
     assert told in problem.what
+
+
+def test_an_upload_that_was_never_accepted_has_no_version() -> None:
+    """It is listed all the same: with null as its version, or without one."""
+    partial = {"name": "x", "version": None, "location": "l", "state": "partial"}
+    abandoned = {"name": "x", "location": "l", "state": "abandoned"}
+    answer = answered({"seq": 1, "ok": {"artifacts": [partial, abandoned]}}, verb="artifacts")
+    assert answer == Answer("ok", {"artifacts": [partial, abandoned]})
 
 
 def test_the_payload_of_a_verb_is_kept() -> None:

@@ -22,7 +22,7 @@ from reference_runtime.tools import Unknown, Unsent
 from tests.runtime_plans import answer_to, artifact, claim, settle, work_off
 from tests.runtime_rig import call, par, plan, states, under
 
-POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2, deaths_max=1000)
+POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2, deaths_max=1000, landing_ns=0)
 
 
 @pytest.fixture
@@ -159,14 +159,37 @@ def test_a_sweep_that_finds_a_commit_registers_it(store):
 
 
 def test_a_sweep_that_cannot_be_made_does_not_change_the_end(store):
-    """It gives up after a while; the run ends as it would have, and the content stays listed as partial."""
+    """It gives up after a while; the run ends as it would have, and the content is listed as abandoned."""
     store.submit("t", plan(artifact("a")))
     settle(store, claim(store)[0], "failed")
     for _ in range(50):
         for ticket in claim(store):
             settle(store, ticket, "unknown")
     assert views.status(store, "t")["state"] == "failed"
-    assert listed(store) == [("report", None, "a", "partial")]
+    assert listed(store) == [("report", None, "a", "abandoned")]
+
+
+def test_a_sweep_that_is_refused_is_an_end(store):
+    """A store that does not let anybody clear up is asked once; what lies there stays, for all to see."""
+    store.submit("t", plan(artifact("a")))
+    settle(store, claim(store)[0], "failed")
+    settle(store, claim(store)[0], "failed")
+    assert views.status(store, "t")["state"] == "failed"
+    assert listed(store) == [("report", None, "a", "abandoned")]
+
+
+def test_what_may_be_on_its_way_is_waited_for(tmp_path):
+    """An upload of which something was lost is swept only when it must have landed; one that is known, at once."""
+    policy = attrs.evolve(POLICY, tries_max=1, landing_ns=3600 * 10**9)
+    store = Store.open(str(tmp_path / "late.db"), policy=policy)
+    store.submit("t", plan(par(artifact("a"), artifact("b"))))
+    a, b = sorted(claim(store, 2), key=lambda ticket: ticket.operation)
+    settle(store, a, "unknown")
+    settle(store, b, "failed")
+    assert [sweep.operation for sweep in claim(store, 9)] == ["b~sweep"]
+    due_ns = store.db.execute("SELECT due_ns FROM operation WHERE id = 'a~sweep'").fetchone()[0]
+    ended_ns = store.db.execute("SELECT ended_ns FROM invocation WHERE operation = 'a'").fetchone()[0]
+    assert due_ns - ended_ns == policy.landing_ns
 
 
 def test_what_is_owned_is_not_swept(store):

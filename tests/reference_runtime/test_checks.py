@@ -16,7 +16,7 @@ from reference_runtime.model import Json
 from tests.runtime_plans import artifact, check, claim, settle, work_off
 from tests.runtime_rig import call, par, plan, seq, states
 
-POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2, deaths_max=1000)
+POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2, deaths_max=1000, landing_ns=0)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ processes, and the same calls are simulated. Settings come from the environment,
 - SIMKIT_SECRETS: the secrets that requests may name, as a JSON object; they go no further than the requests;
 - REFERENCE_LEASE_MS: how long a silent worker keeps its work; REFERENCE_DEATHS_MAX: workers that may die over one
   operation; REFERENCE_LOOKUPS_MAX: how often it is asked what became of one; REFERENCE_KEY_LIFETIME_MS: how long receivers
-  remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone;
+  remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone; REFERENCE_LANDING_MS: how
+  long a request may be on its way;
 - REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow.
 """
 
@@ -44,6 +45,7 @@ async def run_engine(env: Mapping[str, str]) -> None:
         deaths_max=int(env.get("REFERENCE_DEATHS_MAX", "5")),
         key_lifetime_ns=int(env.get("REFERENCE_KEY_LIFETIME_MS", "86400000")) * MS,
         grace_ns=int(env.get("REFERENCE_GRACE_MS", "5000")) * MS,
+        landing_ns=int(env.get("REFERENCE_LANDING_MS", "10000")) * MS,
     )
     store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy)
     store.forget_when_told(env)

@@ -1,0 +1,65 @@
+"""Stories about how a run comes to be over: what a checker may say, and a result that is handed over."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Barrier, Interruption, Site
+from scenarios.plan import Artifact, Check, Plan
+from scenarios.story import Story, in_order, ledger
+
+
+def _kill(op: str, barrier: Barrier, unit: str = "worker") -> Interruption:
+    return Interruption("kill", Site("barrier", op, 1, barrier, unit=unit))
+
+
+def _checked(*script: str) -> Plan:
+    """A paper is published, checked, and filed once it has passed."""
+    return in_order(Artifact("paper", "paper", 60), Check("proof", "paper", script), ledger("file", "paper"))
+
+
+#: What is said of a check, more often than any harness asks, and the story of it.
+_SAID = {
+    "failed": ("faulty", "A paper does not pass its check: that is the end of it."),
+    "unavailable": ("closed", "Nobody is there to check a paper: it has not failed, and it has not passed."),
+    "timeout": ("endless", "The check of a paper does not come to an end: it has not failed, and it has not passed."),
+    "skipped": ("waived", "The check of a paper is left out: it has not failed, and it has not passed."),
+}
+
+STORIES = (
+    *(
+        Story(
+            name,
+            story,
+            _checked(*(outcome,) * 12),
+            extras=(
+                _kill("proof", "applied"),
+                _kill("proof", "replied", "engine"),
+                Interruption("drop", Site("barrier", "proof", 1, "applied")),
+            ),
+            generic=False,
+        )
+        for outcome, (name, story) in _SAID.items()
+    ),
+    Story(
+        "second-look",
+        "The checker is away twice, and passes the paper when it is asked for the third time.",
+        _checked("unavailable", "timeout", "passed"),
+        extras=(_kill("proof", "replied"), _kill("proof", "replied", "engine")),
+        generic=False,
+    ),
+    Story(
+        "handover",
+        "A paper has passed its check and is filed; its caller is told, and whoever dies, that is not forgotten.",
+        _checked("passed"),
+        extras=(
+            _kill("proof", "received"),
+            _kill("proof", "applied"),
+            _kill("proof", "replied", "engine"),
+            _kill("file", "applied"),
+            _kill("file", "applied", "engine"),
+            Interruption("lose-ack", Site("end")),
+            Interruption("lose-ack", Site("end"), then=Interruption("kill", Site("end", unit="engine"))),
+            Interruption("kill", Site("end", unit="engine")),
+        ),
+        generic=False,
+    ),
+)
