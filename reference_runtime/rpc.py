@@ -55,6 +55,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     },
     "release": {"execution": str},
     "claim_turns": {"execution": str, "codes": dict, "warm": dict, "holding": list, "limit": int},
+    "tell_more": {"generation": int, "known": list},
     "take_turn": {
         "turn": dict,
         "execution": str,

@@ -7,6 +7,7 @@ order, and one whose report was not taken is let go.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,8 +19,11 @@ from reference_runtime.client import Client, Patience
 from reference_runtime.commands import Command, Continued, End, Outcome, Raised, Returned
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
+from reference_runtime.rpc import LINE_BYTES_MAX
 from reference_runtime.workflow import Context, Workflow
 
+#: What a line needs beside what a turn says.
+MARGIN_BYTES = 64 * 1024
 #: Turns at a time, and functions kept warm in between.
 TURNS = 8
 WARM_MAX = 256
@@ -48,18 +52,32 @@ def begin(workflow: Workflow, turn: Json) -> Warm:
     return Warm(Replay(start, recorded, f"{segment}~" if segment > 1 else ""), segment, len(recorded), 0)
 
 
-def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
-    """Tell a function what it has not heard of; its new commands, how it ended if it did, and what is wrong if anything is."""
+def tell(warm: Warm, outcomes: Sequence[Json]) -> None:
+    """Tell a function outcomes that it has not heard of, in their order."""
     for outcome in outcomes:
         warm.replay.deliver(Outcome(**outcome))
     warm.seen += len(outcomes)
+
+
+def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
+    """Tell a function the last it has not heard of; its new commands, how it ended if it did, and what is wrong if it is."""
+    tell(warm, outcomes)
     trouble = warm.replay.check()
     commands = [attrs.asdict(command) for command in warm.replay.fresh]
     if trouble is not None:
-        return {"commands": [], "end": {}, "trouble": str(trouble)}
+        return _troubled(str(trouble))
     warm.length += len(commands)
     warm.replay.recorded()
-    return {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
+    said = {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
+    if (size := len(json.dumps(said))) > LINE_BYTES_MAX - MARGIN_BYTES:
+        return _troubled(
+            f"refused: what one turn asks for is {size} bytes of JSON; at most {LINE_BYTES_MAX - MARGIN_BYTES}"
+        )
+    return said
+
+
+def _troubled(trouble: str) -> Json:
+    return {"commands": [], "end": {}, "trouble": trouble}
 
 
 def _end(end: End | None) -> Json:
@@ -114,27 +132,41 @@ class Runner:
             generation = turn["generation"]
             self._holding.add(generation)
             try:
-                said, warm = self._advance(turn, warm)
+                said, warm = await self._advance(turn, warm)
                 turn, warm = await self._report(turn, said, warm)
+            except Refusal:
+                return
             finally:
                 self._holding.discard(generation)
         if warm is not None:
             self._keep(attempt, warm)
 
-    def _advance(self, turn: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
+    async def _advance(self, turn: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
+        """What a turn comes to. Raises `Refusal` when the turn is somebody else's by now."""
         try:
             if warm is None or not turn["is_warm"]:
                 _let_go(warm)
                 warm = begin(self.workflows[turn["workflow"]], turn)
-            return advance(warm, turn["told"]), warm
-        except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun
-            return {"commands": [], "end": {}, "trouble": f"refused: {type(error).__name__}: {error}"}, None
+            told, is_all = turn["told"], turn["is_all"]
+            while not is_all:
+                tell(warm, told)
+                ask = {"generation": turn["generation"], "known": warm.known}
+                more = await self.client.call("tell_more", ask, FOR_EVER)
+                told, is_all = more["told"], more["is_all"]
+            return advance(warm, told), warm
+        except Refusal:
+            _let_go(warm)
+            raise
+        except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun, or said
+            _let_go(warm)
+            return _troubled(f"refused: {type(error).__name__}: {error}"), None
 
     async def _report(self, turn: Json, said: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
         """Have a turn taken; the one that follows from it, if any. A function that is over, or not taken, is let go."""
         code = self.workflows[turn["workflow"]].code
-        held = {name: turn[name] for name in ("attempt", "generation", "segment", "length", "outcomes")}
         known = [] if warm is None else warm.known
+        held = {name: turn[name] for name in ("attempt", "generation", "segment", "length")}
+        held["outcomes"] = turn["outcomes"] if warm is None else warm.seen
         ask = {"turn": held, "execution": self.execution, "code": code, "known": known, **said}
         try:
             answer = await self.client.call("take_turn", ask, FOR_EVER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from reference_runtime.store import Store
 
 NS = 1_000_000_000
+#: How much of a history is told at a time; a line has room for more.
+CHUNK_BYTES = 1024 * 1024
 
 
 class TurnVerbs(ABC):
@@ -71,10 +74,22 @@ class TurnVerbs(ABC):
         self.notify()
         return {"turn": {} if following is None else self._said(following, execution, known), "is_taken": is_taken}
 
+    async def tell_more(self, generation: int, known: list[int]) -> Json:
+        """The outcomes of a leased turn past those its holder knows of, as many as fit, and whether these are all."""
+        turn = self.store.leased_turn(generation)
+        if turn is None:
+            raise Refusal("stale", f"generation {generation} owns no turn")
+        _, outcomes, is_warm = self.store.history(turn, known)
+        if not is_warm:
+            raise Refusal("stale", f"the history of {turn.attempt} is not the one that is known")
+        told = _chunk(outcomes, CHUNK_BYTES)
+        return {"told": told or outcomes[:1], "is_all": len(told or outcomes[:1]) == len(outcomes)}
+
     def _said(self, turn: Turn, execution: str, known: list[int]) -> Json:
-        """A turn as its holder gets it, with as much of its history as it does not have."""
+        """A turn as its holder gets it, with as much of its history as it does not have and as fits."""
         self._hold(turn.generation, execution)
         commands, outcomes, is_warm = self.store.history(turn, known)
+        told = _chunk(outcomes, CHUNK_BYTES - len(json.dumps(commands)))
         return {
             "task": turn.task,
             "attempt": turn.attempt,
@@ -86,8 +101,15 @@ class TurnVerbs(ABC):
             "generation": turn.generation,
             "is_warm": is_warm,
             "commands": commands,
-            "told": outcomes,
+            "told": told,
+            "is_all": len(told) == len(outcomes),
         }
+
+
+def _chunk(outcomes: list[Json], bytes_max: int) -> list[Json]:
+    """As many outcomes, from the first, as fit into so many bytes of JSON."""
+    sizes = itertools.accumulate(len(json.dumps(outcome)) for outcome in outcomes)
+    return [outcome for outcome, size in zip(outcomes, sizes, strict=True) if size <= bytes_max]
 
 
 #: What a command says of itself, and the types this must have.

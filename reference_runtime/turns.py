@@ -125,6 +125,11 @@ class Turns(Appending):
                 turns += [self._lease_turn(turn, execution, code) for turn in free]
             return turns
 
+    def leased_turn(self, generation: int) -> Turn | None:
+        """The turn that is leased under this generation, None when none is."""
+        found = self._turns("WHERE w.generation = ?", generation)
+        return found[0] if found else None
+
     def _turns(self, where: str, *values: object) -> list[Turn]:
         return [Turn(*row) for row in self._rows(f"{_TURN} {where}", *values)]
 

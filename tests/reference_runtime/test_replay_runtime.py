@@ -211,3 +211,44 @@ def test_a_plan_shows_what_is_still_to_come(tmp_path):
     status = trio.run(main)
     assert states(status) == {"w": "planned", "a": "planned"}
     assert [one["ready"] for one in status["operations"]] == [False, False]
+
+
+@pytest.mark.parametrize("warm_max", [0, 256])
+def test_a_history_in_pieces(tmp_path, monkeypatch, warm_max):
+    """What came back may be more than one line has room for: it is told in pieces, and the function goes on where it was."""
+    monkeypatch.setattr(runner, "WARM_MAX", warm_max)
+    monkeypatch.setattr("reference_runtime.turn_verbs.CHUNK_BYTES", 2_000)
+
+    @workflow("agent")
+    async def reads(ctx: Context, _: Any) -> int:
+        pages = [len((await ctx.call("reader", {"page": page}, id=f"p{page}"))["nonce"]) for page in range(12)]
+        return sum(pages) + len(await ctx.gather(*(ctx.call("reader", id=f"q{page}") for page in range(12))))
+
+    tools = FakeTools(effects={f"{side}{page}#1": "x" * 3_000 for side in "pq" for page in range(12)})
+    status = _run(tmp_path, WORK, [reads], tools)
+    assert (status["state"], status["result"]) == ("done", 36_012)
+
+
+def test_a_turn_that_says_too_much_is_refused(tmp_path, monkeypatch):
+    """What cannot be sent in one line parks the task with its size, instead of being tried for ever."""
+    monkeypatch.setattr(runner, "LINE_BYTES_MAX", runner.MARGIN_BYTES + 1_000)
+
+    @workflow("agent")
+    async def talks(ctx: Context, _: Any) -> str:
+        return "x" * 2_000
+
+    status = _run(tmp_path, WORK, [talks])
+    assert status["state"] == "blocked"
+    assert status["reason"].startswith("refused: what one turn asks for is 2")
+
+
+def test_a_result_that_is_no_json_is_refused(tmp_path):
+    """A value that cannot be recorded is told, and the task waits for code that returns another."""
+
+    @workflow("agent")
+    async def returns_itself(ctx: Context, _: Any) -> object:
+        return ctx
+
+    status = _run(tmp_path, WORK, [returns_itself])
+    assert status["state"] == "blocked"
+    assert "not JSON serializable" in status["reason"]
