@@ -72,6 +72,10 @@ class Injector:
         """The interruptions that strike as request `nth` of call `op` is at `barrier`."""
         return self._take(lambda one: _is_at_barrier(one, op, nth, barrier))
 
+    def at_desk(self, op: str, nth: int, barrier: str) -> list[Interruption]:
+        """The interruptions that strike as somebody asks for the authority behind approval `op` for the `nth` time."""
+        return self._take(lambda one: one.interruption.site.op == op and _is_at_barrier(one, op, nth, barrier))
+
     def at(
         self, where: str, *, verb: str | None = None, op: str | None = None, action: Action | None = None
     ) -> list[Interruption]:

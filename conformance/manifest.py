@@ -189,6 +189,7 @@ class Manifest:
             late_signal=self.harness.late_signal,
             unmatched_signal=self.harness.unmatched_signal,
             lease_ns=limits.lease_ms * 1_000_000 or None,
+            call_timeout_ns=limits.call_timeout_ms * 1_000_000,
         )
 
 

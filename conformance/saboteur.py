@@ -135,9 +135,7 @@ class Saboteur:
     async def gate(self, call: int, request: Request, op: str, nth: int, barrier: str) -> Fault | None:
         """Called by the services at each barrier of each call of operation `op`; the fault to inject, if any."""
         if request.lookup:
-            if barrier == "received":
-                await self.decisions.at_desk(request)
-            return None
+            return await self._at_desk(call, request, op, nth, barrier) if request.service == "desk" else None
         if self._injector.idle:
             return None
         scene = self._scene
@@ -147,6 +145,13 @@ class Saboteur:
                 # The call is held meanwhile, so that the wait that needs its answer cannot have begun.
                 await self._signal_early(wait)
         return await self._strike_all(self._injector.at_barrier(op, nth, barrier), passing)
+
+    async def _at_desk(self, call: int, request: Request, op: str, nth: int, barrier: str) -> Fault | None:
+        """The desk is asked for an approver's authority: whoever asks has claimed what was approved."""
+        if barrier == "received":
+            await self.decisions.at_desk(request)
+        passing = Passing(request, self._scene.headway.caller(call))
+        return await self._strike_all(self._injector.at_desk(op, nth, barrier), passing)
 
     # -- strikes -----------------------------------------------------------------------------------------------------
 

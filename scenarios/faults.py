@@ -72,7 +72,7 @@ F42 | evolution | DUR-2 DUR-14 | The double that tests run against behaves unlik
 F43 | capacity | DUR-6 OWN-9 RTY-1 SCH-9 | A run that waits for its next try loses its slot, and all the tries left with it.
 F44 | compensation | EFF-3 CMP-5 | What undoes a step works from what its parent says now, not from what was recorded then.
 F45 | compensation | CMP-1 | Steps are undone in another order than the reverse of their completion.
-F46 | ownership | EFF-8 OWN-9 RTY-1 RTY-5 | One death is noticed again and again, and each notice costs a try.
+F46 | ownership | EFF-8 OWN-8 OWN-9 RTY-1 RTY-5 | One death is noticed again and again, and each notice costs a try.
 F47 | ownership | DUR-7 OWN-1 OWN-2 | The late report of a first stretch of work is taken for the report of the second.
 F48 | timers | DUR-5 SCH-1 SCH-3 OWN-10 RTY-5 | A delay longer than a message stays hidden multiplies the work that it delays.
 F49 | ownership | DUR-12 OWN-1 OWN-3 JRN-2 | A rescuer goes by an old list and rewrites what has ended or begun anew meanwhile.

@@ -353,6 +353,7 @@ class Declared:
     late_signal: Literal["late", "refused"] = "late"  # what becomes of a signal whose waits have ended
     unmatched_signal: Literal["buffered", "refused"] = "buffered"  # and of one that nothing waits for
     lease_ns: int | None = None  # how long an owner may be silent before another takes over
+    call_timeout_ns: int | None = None  # how long its workers are told to wait for a receiver's answer
 
 
 @attrs.frozen

@@ -91,3 +91,13 @@ def test_what_follows_something_harmless_is_armed_at_once() -> None:
     injector.miss(both)
     assert injector.idle
     assert injector.unfired() == (both, AGAIN)
+
+
+def test_the_desk_is_a_site_of_its_own() -> None:
+    """It is struck where the approval is named; requests there are none of those that are counted for any call."""
+    named = Interruption("steer", Site("barrier", "ok", 1, "received"), target="a")
+    anywhere = Interruption("kill", Site("barrier", None, 1, "received"))
+    injector = Injector([named, anywhere])
+    assert injector.at_desk("other", 1, "received") == []
+    assert injector.at_desk("ok", 1, "received") == [named]
+    assert injector.at_barrier("a", 1, "received") == [anywhere]

@@ -21,7 +21,7 @@ from scenarios.catalogue import (
     tier,
 )
 from scenarios.generate import ALL_OPERATIONS, BASIC_OPERATIONS
-from scenarios.interruption import BASIC_VERBS
+from scenarios.interruption import BASIC_VERBS, SHARING_ACTIONS
 from scenarios.plan import Branch, Call
 from tests.scenarios.build import plan
 
@@ -85,7 +85,7 @@ def test_the_full_tier_crashes_every_recovery() -> None:
 
 @pytest.mark.parametrize("supported", [ALL_OPERATIONS, frozenset({"seq", "call"})])
 def test_a_drawn_scenario_pauses_no_worker_that_is_alone(supported: frozenset[str]) -> None:
-    """Where two workers may not share a store, none is stopped and replaced; else some are."""
+    """Where two workers may not share a store, none is stopped and replaced, nor gets a second one; else some are."""
 
     def actions(*, workers: bool) -> set[str]:
         found: set[str] = set()
@@ -102,7 +102,7 @@ def test_a_drawn_scenario_pauses_no_worker_that_is_alone(supported: frozenset[st
             found |= {one.action for one in scenario.interruptions}
         return found
 
-    assert actions(workers=True) - actions(workers=False) == {"pause"}
+    assert actions(workers=True) - actions(workers=False) == SHARING_ACTIONS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,109 @@
+"""Stories about who has work in hand: owners that die, stall, are slow, come back, or share a name."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Interruption, Site
+from scenarios.plan import Approve, Call, Sleep
+from scenarios.story import NAP_NS, Story, in_order, ledger
+
+#: Long enough for another to take over, short enough for an answer in hand to be good still.
+_PAUSE_NS = 800_000_000
+#: Many leases.
+_STALL_NS = 3_000_000_000
+#: Longer than two leases shortened for testing, shorter than a caller's patience.
+_SLOW_NS = 700_000_000
+_HOUR_NS = 3_600_000_000_000
+
+
+def _received(op: str, nth: int = 1, unit: str = "worker") -> Site:
+    return Site("barrier", op, nth, "received", unit=unit)
+
+
+def _applied(op: str, nth: int = 1, unit: str = "worker") -> Site:
+    return Site("barrier", op, nth, "applied", unit=unit)
+
+
+STORIES = (
+    Story(
+        "succession",
+        "A price that is never quoted twice alike, and an order by it: of two owners' quotes one counts, the newer owner's.",
+        in_order(
+            Call("quote", "reader", {"item": 7}), ledger("order", "quote"), Call("note", "reader", {}, ("order",))
+        ),
+        extras=(
+            Interruption("pause", _applied("quote"), ns=_PAUSE_NS),
+            Interruption(
+                "pause", _received("quote"), ns=_PAUSE_NS, then=Interruption("delay", _applied("quote", 2), ns=_SLOW_NS)
+            ),
+            Interruption("pause", _applied("note"), ns=_STALL_NS),
+        ),
+        generic=False,
+    ),
+    Story(
+        "direction",
+        "A letter is approved, and changed twice while a worker holds it and asks for the approver's authority.",
+        in_order(
+            ledger("draft"),
+            Approve("consent", "letter"),
+            Call("letter", "mailer", {"amount": 100}, ("draft",)),
+        ),
+        extras=(
+            Interruption("steer", _received("consent"), target="letter"),
+            Interruption("steer", Site("waiting", "consent"), target="letter"),
+        ),
+        generic=False,
+    ),
+    Story(
+        "fence",
+        "Two writes to a receiver that turns away whoever has been replaced.",
+        in_order(Call("lock", "fenced", {"door": 1}), Call("write", "fenced", {"page": 1}, ("lock",))),
+        extras=(
+            Interruption("pause", _applied("lock"), ns=_PAUSE_NS),
+            Interruption("kill", _received("write"), then=Interruption("kill", _applied("write", 2))),
+        ),
+        generic=False,
+    ),
+    Story(
+        "clocks",
+        "A long look, a rest and an order, while the clocks of the machines are set.",
+        in_order(Call("look", "reader", {"far": 1}), Sleep("rest", NAP_NS), ledger("order", "look")),
+        extras=tuple(
+            Interruption("jump", _received("look", unit=unit), ns=ns, then=then)
+            for unit in ("engine", "worker")
+            for ns in (_HOUR_NS, -_HOUR_NS)
+            for then in (
+                Interruption("delay", _applied("look"), ns=_SLOW_NS),
+                Interruption("pause", _applied("look"), ns=_PAUSE_NS),
+            )
+        ),
+        generic=False,
+    ),
+    Story(
+        "poison",
+        "A step that no worker survives, and one after it.",
+        in_order(ledger("bomb"), ledger("after", "bomb")),
+        extras=(Interruption("kill", _received("bomb", 0)),),
+        generic=False,
+    ),
+    Story(
+        "two-tries",
+        "A payment that may be tried twice: one death leaves it one try, however often it is noticed.",
+        in_order(Call("pay", "ledger", {"amount": 9}, tries=2), ledger("ship", "pay")),
+        extras=(
+            Interruption("kill", _received("pay")),
+            Interruption("kill", _applied("pay"), then=Interruption("kill", _received("ship", unit="engine"))),
+        ),
+        generic=False,
+    ),
+    Story(
+        "patience",
+        "Receivers that take longer than a lease lasts: a slow owner is no dead one, and its namesake takes nothing from it.",
+        in_order(Call("search", "reader", {"all": 1}), ledger("order", "search")),
+        extras=(
+            Interruption("delay", _applied("search"), ns=_SLOW_NS),
+            Interruption("second", _received("search"), then=Interruption("delay", _applied("search"), ns=_SLOW_NS)),
+            Interruption("second", _received("order"), then=Interruption("delay", _applied("order"), ns=_SLOW_NS)),
+        ),
+        generic=False,
+    ),
+)

@@ -1,0 +1,139 @@
+"""Who had an operation in hand, and when: takeovers, answers that came too late, deaths over one operation, twins.
+
+A worker has an operation in hand from its request on until a definite answer was sent. What may have been on its way since
+before its worker lost its right to work is no sign of anything, and is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import attrs
+
+from scenarios.history import Died, Fired, Paused, Resumed
+from scenarios.index import PROMPT_NS, Facts
+from scenarios.interruption import ASKING_ACTIONS, actions_of
+from scenarios.observed import Request
+from scenarios.repetition import timely
+
+#: Of the time its workers are told to wait, the part that certainly had not run out.
+_PATIENCE = 0.7
+#: What happens to one request, or to clocks, or beside: nobody dies of it.
+_HARMLESS = frozenset({*ASKING_ACTIONS, "delay", "second", "jump", "crowd"})
+
+
+@attrs.frozen
+class Overtaken:
+    """`old` had been sent when its worker was stopped; another sent `new` for the same operation before that one came back."""
+
+    old: Request
+    new: Request
+    paused: int
+    resumed: int
+
+
+def overtaken(facts: Facts) -> Iterator[Overtaken]:
+    """Requests whose answers reached their stopped worker, if at all, when another had the operation in hand already."""
+    for worker, paused, resumed in stops(facts):
+        for old in facts.sent:
+            mine = old.event.incarnation == worker and old.at < paused and not old.event.lookup
+            if not mine or old.op not in facts.calls or (old.replied_at is not None and old.replied_at <= paused):
+                continue
+            new = next((one for one in timely(facts, old.op) if _takes_over(facts, one, worker, paused, resumed)), None)
+            if new is not None:
+                yield Overtaken(old, new, paused, resumed)
+
+
+def stops(facts: Facts) -> Iterator[tuple[int, int, int]]:
+    """Every stretch for which a worker was stopped and came back from: incarnation, and the two events."""
+    back: dict[int, list[int]] = {}
+    for index, event in enumerate(facts.history.events):
+        if isinstance(event, Resumed):
+            back.setdefault(event.incarnation, []).append(index)
+    for worker, pauses in facts.paused.items():
+        for paused in pauses:
+            resumed = next((at for at in back.get(worker, ()) if at > paused), None)
+            if resumed is not None:
+                yield worker, paused, resumed
+
+
+def _takes_over(facts: Facts, new: Request, worker: int, paused: int, resumed: int) -> bool:
+    """Did another worker, which then stayed at it, send this while `worker` was stopped?"""
+    cut = facts.cut_at(new)
+    is_other = new.event.incarnation != worker and paused < new.at < resumed
+    return is_other and (cut is None or cut > resumed)
+
+
+def is_known_only_by(facts: Facts, request: Request) -> bool:
+    """Was its answer given to this request alone, so that whoever uses it has it from there?"""
+    answer = request.answer
+    others = (one.reply for one in facts.sent if one.event.call != request.event.call)
+    return answer is not None and all(reply is None or reply.nonce != answer for reply in others)
+
+
+def deaths_over(facts: Facts, op: str) -> tuple[int, ...]:
+    """Deaths (indexes of `Died`) of workers that certainly had `op` in hand: they had just sent its latest request, and
+    nothing had been answered.
+    """
+    sent = [one for one in facts.sent if one.op == op]
+    found = []
+    for index in facts.deaths:
+        event = facts.history.events[index]
+        last = next((one for one in reversed(sent) if one.at < index), None)
+        if isinstance(event, Died) and last is not None and last.event.incarnation == event.incarnation:
+            is_open = last.replied_at is None or last.replied_at > index
+            if is_open and event.at_ns - last.event.at_ns < PROMPT_NS and not facts.late(last):
+                found.append(index)
+    return tuple(found)
+
+
+def long_held(facts: Facts) -> Iterator[Request]:
+    """Requests that a worker in its right waited for, unhindered, for longer than a silent owner is waited for."""
+    least_ns = facts.history.declared.lease_ns or PROMPT_NS
+    for op in facts.calls:
+        for request in timely(facts, op):
+            end = request.replied_at
+            if end is None or facts.at_ns(end) - request.event.at_ns <= least_ns or request.idle:
+                continue
+            if request.reply is not None and request.reply.delivery == "sent" and is_undisturbed(facts, request, end):
+                yield request
+
+
+def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
+    """Two requests for one operation, the second sent while a living owner still waited for the answer of the first."""
+    for op in facts.calls:
+        for earlier, later in itertools.pairwise(timely(facts, op)):
+            is_open = earlier.replied_at is None or earlier.replied_at > later.at
+            waited_ns = later.event.at_ns - earlier.event.at_ns
+            if is_open and waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at):
+                yield earlier, later
+
+
+def patience_ns(facts: Facts) -> int:
+    """How long a worker certainly waits for an answer before it may take it for lost; 0 where nobody has told it."""
+    return int((facts.history.declared.call_timeout_ns or 0) * _PATIENCE)
+
+
+def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:
+    """From the request on until event `end`: did every process live on, and did the world behave?
+
+    A worker that has begun meanwhile is no disturbance, nor is a clock that has jumped.
+    """
+    begins, ends = facts.storm
+    if begins < end and request.at < ends:
+        return False
+    passed = facts.history.events[request.at : end]
+    return not any(_is_blow(event) for event in passed) and not _was_stopped(facts, request)
+
+
+def _is_blow(event: object) -> bool:
+    if isinstance(event, Fired):
+        return not set(actions_of(event.label)) <= _HARMLESS
+    return isinstance(event, Died | Paused | Resumed)
+
+
+def _was_stopped(facts: Facts, request: Request) -> bool:
+    """Was its worker stopped as it was received?"""
+    worker = request.event.incarnation
+    return any(one == worker and paused < request.at < resumed for one, paused, resumed in stops(facts))
