@@ -5,16 +5,19 @@ Every coming and going is recorded here, once and in the order in which it becam
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from scenarios.history import Died, Paused, Resumed, Started
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.recorder import Recorder
     from conformance.world import Patience, Subject, Unit, World
 
-#: A target that dies by itself more often than this in one run cannot be judged.
+#: A target that dies by itself more often than this in one run cannot be judged; over storage that is damaged, it has stopped.
 EXITS_MAX = 3
 
 
@@ -29,7 +32,10 @@ class Crew:
         #: Which version of the code workers are started with; empty: nobody says.
         self.code = ""
         self._doomed: set[int] = set()  # incarnations the kit has begun to kill
-        self._launched = self._exits = 0
+        self._excuses: dict[str, int] = {}  # units whose storage fails at the moment, by how many faults
+        self._launched = self._exits = self._stops = 0
+        #: Whether a unit's storage holds what nobody wrote: then it is right to stop over it.
+        self.is_damaged = False
 
     @property
     def worker_name(self) -> str:
@@ -52,8 +58,24 @@ class Crew:
         """Whether there is such a unit, alive, with no kill on its way to it."""
         return unit is not None and unit.alive and unit.incarnation not in self._doomed
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the target has been started often enough since the damage, and ended each time: it will not go on."""
+        return self._stops > EXITS_MAX
+
+    @contextlib.contextmanager
+    def excused(self, name: str) -> Iterator[None]:
+        """In this block the unit's storage fails: that it ends over this is no fault of its own."""
+        self._excuses[name] = self._excuses.get(name, 0) + 1
+        try:
+            yield
+        finally:
+            self._excuses[name] -= 1
+
     async def ensure_up(self) -> tuple[str, ...]:
-        """Start whatever is not up and may be, in launch order; the names of the units started anew."""
+        """Start whatever is not up and may be, in launch order; the names of the units started anew. What has stopped over its
+        damaged storage is left alone.
+        """
         started = []
         for other in [other for other in self._seconds if not other.alive]:
             self._note_end(other)
@@ -64,10 +86,22 @@ class Crew:
                 continue
             if unit is not None:
                 self._note_end(unit)
-            self._units[name] = await self._launch(name)
+            if self.has_stopped or not await self._start(name):
+                continue
             self._patience.disturb()
             started.append(name)
         return tuple(started)
+
+    async def _start(self, name: str) -> bool:
+        """Launch a unit; False when it refuses to come up over damaged storage."""
+        try:
+            self._units[name] = await self._launch(name)
+        except SimkitError:
+            if not self.is_damaged:
+                raise
+            self._stops += 1
+            return False
+        return True
 
     async def second(self) -> Unit:
         """Start another worker under the same name beside the living one; nobody asks it anything, or starts it again."""
@@ -119,7 +153,10 @@ class Crew:
         """Record a death the kit did not cause; too many of them make the target unjudgeable, unless its disk is to blame."""
         if unit.incarnation in self._doomed:
             return
-        self._exits += not self._world.stormy
+        if self.is_damaged:
+            self._stops += 1
+        elif not self._world.stormy and not self._excuses.get(unit.name):
+            self._exits += 1
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "exited"))
         if self._exits > EXITS_MAX:
             raise SimkitError(

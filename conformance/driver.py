@@ -137,7 +137,7 @@ class _Driver:
         self._headway.started_ns = self._world.now_ns()
         self.saboteur.start_asked()
         self._shown_ns = self._world.now_ns()
-        reason = await self._watch() if await self._begin() else "bound"
+        reason = await self._watch() if await self._begin() else self._given_up()
         if not self._is_quiet:
             self._recorder.add(Quiet(self._world.now_ns()))
         await self._looks.last(self._secrets)
@@ -178,6 +178,8 @@ class _Driver:
         asked = 0
         while self._patience.within(4):
             await self._ensure_up()
+            if self._crew.has_stopped:
+                return False
             answer = await self._client.start()
             asked += 1
             if answer.outcome == "error":
@@ -201,9 +203,14 @@ class _Driver:
             ExitCode.TARGET,
         )
 
-    async def _watch(self) -> Literal["settled", "slow", "bound"]:
+    def _given_up(self) -> Literal["bound", "stopped"]:
+        return "stopped" if self._crew.has_stopped else "bound"
+
+    async def _watch(self) -> Literal["settled", "slow", "bound", "stopped"]:
         while self._patience.within(4):
             await self._ensure_up()
+            if self._crew.has_stopped:
+                return "stopped"
             self._maybe_quiet()
             if self._crew.is_down(self._crew.worker_name) and not self._crew.lives(self._crew.worker):
                 await self._world.sleep_ns(self._subject.bounds.poll_ns)  # there is nobody to ask
@@ -211,7 +218,8 @@ class _Driver:
             answer = await self._client.status()
             status = answer.status
             if status is None:
-                self._check_failing(answer)
+                if self._is_failing():
+                    return self._failed(answer)
             elif await self._react(status):
                 return "settled" if self._is_prompt else "slow"
             if status is not None and status.state == "unknown" and self._is_quiet and not self._patience.within(1):
@@ -219,10 +227,15 @@ class _Driver:
             await self._world.sleep_ns(self._subject.bounds.poll_ns)
         return "bound"
 
-    def _check_failing(self, answer: Answer) -> None:
-        """An adapter that answers nothing but errors, long after the last disturbance, cannot be judged by."""
-        if self._patience.within(1) or self._world.now_ns() - self._shown_ns < self._subject.bounds.settle_ns:
-            return
+    def _is_failing(self) -> bool:
+        """Has the target answered nothing but errors, until long after the last disturbance?"""
+        settle_ns = self._subject.bounds.settle_ns
+        return not self._patience.within(1) and self._world.now_ns() - self._shown_ns >= settle_ns
+
+    def _failed(self, answer: Answer) -> Literal["stopped"]:
+        """By errors alone nothing can be judged; over damaged storage they are the right answer."""
+        if self._crew.is_damaged:
+            return "stopped"
         worker = self._crew.worker
         words = "\n    ".join((worker.last_words() if worker else "").splitlines()) or "(none)"
         raise SimkitError(

@@ -4,7 +4,7 @@ The map, from the bottom up; each module imports only what stands above it:
 
 - model: states, the table of legal transitions, and the values that travel;
 - leaves, plan, documents: a plan's JSON in, steps with dependencies out;
-- records, schema: the store's tables and settings, and owning its file;
+- integrity, records, schema: the store's file with its checksums, its tables and settings, and owning it;
 - rows: the one way a row changes, fenced by state, generation and version;
 - audit, delivery, budget, artifacts, checks, children: what is told, spent, published, checked and owned; particulars: where
   the general flow asks for these; contents: the bytes of artifacts;

@@ -23,7 +23,7 @@ from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.log import OFF, to_standard_error
 from reference_runtime.model import Refusal
-from reference_runtime.schema import PRAGMAS, SCHEMA_VERSION
+from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import LEASE_NS, NS, Server
 from reference_runtime.store import Store
 from reference_runtime.tools import CALL_NS, connect
@@ -60,6 +60,8 @@ def _explain(error: BaseException) -> int:
             return _complain(1, str(error))
         case Unreachable():
             return _complain(3, f"{error}; is `python -m reference_runtime serve` running there?")
+        case apsw.CorruptError():
+            return _complain(1, f"{DAMAGED}: {error}; nothing of it is served any more")
         case apsw.Error():
             return _complain(
                 1, f"store-failed: {error!r}; nothing was acknowledged that is not in the store; start again"

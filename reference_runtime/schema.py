@@ -19,10 +19,13 @@ from pathlib import Path
 
 import apsw
 
+from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, log_damage
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
 from reference_runtime.turn_records import WORKFLOW_TABLES
 
+#: The code of the error that refuses a store with damage in it.
+DAMAGED = "store-damaged"
 #: In this order: WAL is only possible without shared memory once the lock is exclusive.
 PRAGMAS: Mapping[str, tuple[str, object]] = {
     "locking_mode": ("EXCLUSIVE", "exclusive"),
@@ -178,6 +181,7 @@ PARTS: Sequence[str] = re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".jo
 def _empty() -> apsw.Connection:
     """A store of this version without a task, in memory: a new file is a copy of it, page by page, in one transaction."""
     db = apsw.Connection(":memory:")
+    db.reserve_bytes("main", RESERVED_BYTES)
     db.execute("".join(MIGRATIONS))
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     return db
@@ -187,23 +191,24 @@ EMPTY = _empty()
 
 
 class StoreError(Refusal):
-    """A store that cannot be opened: owned by another server, made by a newer version, or not ours at all."""
+    """A store that cannot be opened: owned by another server, made by a newer version, damaged, or not ours at all."""
 
 
 def open_database(path: str) -> apsw.Connection:
     """The file at `path`, made on first use, owned exclusively by the caller. Raises `StoreError`."""
     is_used = Path(path).is_file() and Path(path).stat().st_size > 0
     try:
-        db = apsw.Connection(path)
+        db = apsw.Connection(path, vfs=checked_vfs())
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # or joins are planned anew each time a value is bound
         _settle_pragmas(db, path)
         if is_used:
+            _check_log(db, path)
             _make_durable(db, Path(f"{path}-wal"))
         _migrate(db, path)
     except apsw.BusyError as error:
         raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreError("store-damaged", f"{path} is not a whole SQLite database: {error}") from error
+        raise StoreError(DAMAGED, f"{path} is not a whole SQLite database: {error}") from error
     except apsw.CantOpenError as error:
         raise StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable") from error
     return db
@@ -217,6 +222,17 @@ def _settle_pragmas(db: apsw.Connection, path: str) -> None:
             raise StoreError(
                 "store-settings", f"{path}: {name} is {got!r} after asking for {wanted}; expected {expected!r}"
             )
+
+
+def _check_log(db: apsw.Connection, path: str) -> None:
+    """Compare what SQLite found in the log with what is known of it, before anything is copied out of it: a damaged one is left
+    as it is, for who wants to look.
+    """
+    frames, _ = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    if (damage := log_damage(path, frames)) is not None:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.close()
+        raise StoreError(DAMAGED, f"{damage}; restore the folder from a copy")
 
 
 def _make_durable(db: apsw.Connection, log: Path) -> None:
@@ -246,14 +262,15 @@ def _migrate(db: apsw.Connection, path: str) -> None:
         with db.backup("main", EMPTY, "main") as copy:
             copy.step()
         return
+    if db.reserve_bytes("main") != RESERVED_BYTES:  # made before pages had checksums
+        db.reserve_bytes("main", RESERVED_BYTES)
+        db.execute("VACUUM")
     for reached, step in enumerate(MIGRATIONS[version:], version + 1):
         try:
             with db:
                 db.execute(f"{step}; PRAGMA user_version = {reached}")
         except apsw.SQLError as error:
-            raise StoreError(
-                "store-damaged", f"{path} does not have the tables of schema {version}: {error}"
-            ) from error
+            raise StoreError(DAMAGED, f"{path} does not have the tables of schema {version}: {error}") from error
     _check_tables(db, path)
 
 
@@ -263,5 +280,5 @@ def _check_tables(db: apsw.Connection, path: str) -> None:
     missing = [name for name in PARTS if name not in found]
     if missing:
         raise StoreError(
-            "store-damaged", f"{path}: no {', '.join(missing)} in it, as schema {SCHEMA_VERSION} has; restore a copy"
+            DAMAGED, f"{path}: no {', '.join(missing)} in it, as schema {SCHEMA_VERSION} has; restore a copy"
         )

@@ -303,10 +303,12 @@ class Quiet:
 
 @attrs.frozen
 class Closed:
-    """Observation ended: `settled` (terminal, within the bound), `slow` (within four bounds), `bound` (not even then)."""
+    """Observation ended: `settled` (terminal, within the bound), `slow` (within four bounds), `bound` (not even then), or
+    `stopped`: what it has stored was damaged, and the target does not go on with it.
+    """
 
     at_ns: int
-    reason: Literal["settled", "slow", "bound"]
+    reason: Literal["settled", "slow", "bound", "stopped"]
 
 
 Event: TypeAlias = (

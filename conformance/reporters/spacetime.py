@@ -205,9 +205,17 @@ def _tell(
         case h.Stored():
             return "store", f"{event.location} {event.state}"
         case h.Closed():
-            return KIT, {"settled": "settled", "slow": "settled, slowly"}.get(event.reason, "never settled")
+            return KIT, _CLOSED[event.reason]
         case _:
             return KIT, _kit(event)
+
+
+_CLOSED = {
+    "settled": "settled",
+    "slow": "settled, slowly",
+    "bound": "never settled",
+    "stopped": "the target stopped over what was damaged",
+}
 
 
 def _kit(event: h.Authority | h.Scanned | h.Fetched | h.Down | h.Fired | h.Quiet) -> str:

@@ -46,6 +46,7 @@ async def flip(scene: Scene, one: Interruption, passing: Passing | None) -> Faul
         fault = await take_down(scene, unit, one, passing)
         if unit.flip():
             scene.note(one)
+            scene.crew.is_damaged = True
         else:
             scene.miss(one)
     finally:
@@ -116,6 +117,6 @@ async def full(scene: Scene, one: Interruption, passing: Passing | None) -> Faul
 
 
 async def _make_room(scene: Scene, unit: Unit, ns: int) -> None:
-    with scene.patience.held():
+    with scene.patience.held(), scene.crew.excused(unit.name):
         await scene.world.sleep_ns(ns)
         unit.full(False)

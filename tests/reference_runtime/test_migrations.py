@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from reference_runtime import Store, StoreError, views
+from reference_runtime.integrity import checked_vfs
 from reference_runtime.schema import MIGRATIONS, PARTS, SCHEMA_VERSION
 from tests.runtime_rig import finish, states
 
@@ -80,7 +81,7 @@ INSERT INTO event VALUES (1, 't', 's1', 'go', '{"nonce":"n-w"}', 5, NULL);
 
 def made(path, script: str) -> str:
     """A file made by running `script`."""
-    db = apsw.Connection(str(path))
+    db = apsw.Connection(str(path), vfs=checked_vfs())
     db.execute(script)
     db.close()
     return str(path)

@@ -1,0 +1,170 @@
+"""The integrity of the store's file: every page and the end of the log are checked, so that what is damaged is never served.
+
+SQLite believes what it reads: a bit that turned over in a page is handed out as data, and one that turned over in the log ends
+the log there, which silently takes back what was committed after it. So a store is opened over a file system layer of its own:
+
+- each page of the file ends in a checksum of the page and its place, written with it and verified whenever it is read (as
+  SQLite's own `cksumvfs` does); a page nobody reads costs nothing, so opening a large store stays cheap;
+- after each sync of a commit, the log's salts and its number of frames are put into the *mark*, a small file of its own. At
+  opening the log must reach at least as far. The mark is not synced: it may fall back after a power loss, never run ahead, so
+  it accuses nobody wrongly; a mark that is itself damaged says nothing.
+
+The frames of the log need no more: SQLite verifies their own checksums when it opens it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+#: Bytes at the end of each page that SQLite leaves to us, as byte 20 of the file says. Two bits set: no single one that turns
+#: over makes it zero, the number of a store that was made before there were checksums.
+RESERVED_BYTES = 12
+_RESERVED_AT = 20
+_PAGE_BYTES_MIN = 512
+_LOG_HEADER = struct.Struct(">8I")  # magic, format, page size, checkpoints, two salts, two checksums
+_FRAME_HEADER = struct.Struct(">6I")  # page, size after a commit or 0, two salts, two checksums
+_MARK = struct.Struct(">4I")  # two salts, frames, checksum
+_MAGIC = 0x377F0682  # its last bit tells the byte order of the checksums
+_MARK_FLAGS = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_READWRITE
+
+
+def checked_vfs() -> str:
+    """The name of the checking layer over SQLite's present default; registered on first use, and for good."""
+    base = apsw.vfs_names()[0]
+    if base not in _LAYERS:
+        _LAYERS[base] = _Checked(base)
+    return _LAYERS[base].name
+
+
+def log_damage(path: str, frames: int) -> str | None:
+    """What is wrong with the log of the store at `path`, of which SQLite accepts `frames`; None when nothing is."""
+    log, mark = Path(f"{path}-wal"), Path(f"{path}-mark")
+    header = _head(log, _LOG_HEADER.size)
+    if len(header) < _LOG_HEADER.size or not any(header):
+        return None  # nothing was ever committed to it
+    salts = _salts(header)
+    if salts is None:
+        return f"the head of {log} does not match its checksum"
+    known = read_mark(_head(mark, _MARK.size))
+    if known is not None and known[0] == salts and frames < known[1]:
+        return f"{log} is whole up to frame {frames} only, and {known[1]} were committed"
+    return None
+
+
+def read_mark(data: bytes) -> tuple[tuple[int, int], int] | None:
+    """The salts and the number of frames that a mark tells; None for none, or one that is damaged."""
+    if len(data) != _MARK.size or zlib.crc32(data[:-4]) != int.from_bytes(data[-4:]):
+        return None
+    one, other, frames, _ = _MARK.unpack(data)
+    return (one, other), frames
+
+
+def _head(path: Path, size: int) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(size)
+
+
+def _salts(header: bytes) -> tuple[int, int] | None:
+    """The salts of a log, from its header; None when that does not match its checksum."""
+    magic, _, _, _, one, other, *checksums = _LOG_HEADER.unpack(header)
+    order = ">" if magic & 1 else "<"
+    first = second = 0
+    for left, right in struct.iter_unpack(f"{order}2I", header[:24]):
+        first = (first + left + second) & 0xFFFFFFFF
+        second = (second + right + first) & 0xFFFFFFFF
+    return (one, other) if magic | 1 == _MAGIC | 1 and [first, second] == checksums else None
+
+
+class _Checked(apsw.VFS):
+    """Opens databases and their logs as files that check themselves; everything else is the layer's below."""
+
+    def __init__(self, base: str) -> None:
+        self.base, self.name = base, f"{base}-checked"
+        super().__init__(self.name, base)
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - the interface of a VFS
+        if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return _Pages(self.base, name, flags)
+        if flags[0] & apsw.SQLITE_OPEN_WAL:
+            return _Log(self.base, name, flags)
+        return super().xOpen(name, flags)
+
+
+_LAYERS: dict[str, _Checked] = {}
+
+
+class _Pages(apsw.VFSFile):
+    """The store's file: stamps pages as they are written and verifies them as they are read."""
+
+    def __init__(self, base: str, name: Any, flags: list[int]) -> None:
+        super().__init__(base, name, flags)
+        self._path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        self._has_checksums = True
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - the interface of a VFS file
+        data = super().xRead(amount, offset)
+        if offset == 0:
+            self._look(data)
+        if amount >= _PAGE_BYTES_MIN and self._has_checksums and _checksum(data, offset) != data[-4:]:
+            raise apsw.CorruptError(self._damaged(offset // amount + 1, "does not match its checksum"))
+        return data
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - the interface of a VFS file
+        if offset == 0:
+            self._look(data)
+        if len(data) >= _PAGE_BYTES_MIN and self._has_checksums:
+            data = data[:-4] + _checksum(data, offset)
+        super().xWrite(data, offset)
+
+    def _look(self, data: bytes) -> None:
+        """Learn from the beginning of the file whether its pages have checksums."""
+        if len(data) > _RESERVED_AT and any(data):
+            if data[_RESERVED_AT] not in (0, RESERVED_BYTES):
+                raise apsw.CorruptError(self._damaged(1, f"reserves {data[_RESERVED_AT]} bytes of each page"))
+            self._has_checksums = data[_RESERVED_AT] == RESERVED_BYTES
+
+    def _damaged(self, page: int, how: str) -> str:
+        return f"page {page} of {self._path} {how}; restore the folder from a copy"
+
+
+def _checksum(page: bytes, offset: int) -> bytes:
+    """Of a page without its last four bytes, and of its place in the file."""
+    return zlib.crc32(memoryview(page)[:-4], offset & 0xFFFFFFFF).to_bytes(4)
+
+
+class _Log(apsw.VFSFile):
+    """The log: after each sync that makes a commit durable, its end is marked."""
+
+    def __init__(self, base: str, name: Any, flags: list[int]) -> None:
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        super().__init__(base, name, flags)
+        self._mark = apsw.VFSFile(base, f"{path.removesuffix('-wal')}-mark", [_MARK_FLAGS, 0])
+        self._frame_bytes = 0
+        self._salts = (0, 0)
+        self._committed = 0  # frames up to the last commit that was written and is not marked
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - the interface of a VFS file
+        super().xWrite(data, offset)
+        if offset == 0:
+            _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(data)
+            self._frame_bytes, self._salts, self._committed = _FRAME_HEADER.size + page_bytes, (salts[0], salts[1]), 0
+        elif len(data) == _FRAME_HEADER.size and self._frame_bytes and int.from_bytes(data[4:8]):
+            self._committed = (offset - _LOG_HEADER.size) // self._frame_bytes + 1
+
+    def xSync(self, flags: int) -> None:  # noqa: N802 - the interface of a VFS file
+        super().xSync(flags)
+        if self._committed:
+            marked = _MARK.pack(*self._salts, self._committed, 0)[:-4]
+            self._committed = 0
+            self._mark.xWrite(marked + zlib.crc32(marked).to_bytes(4), 0)
+
+    def xClose(self) -> None:  # noqa: N802 - the interface of a VFS file
+        self._mark.xClose()
+        super().xClose()
