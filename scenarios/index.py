@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from scenarios.bodies import ArtifactEntry, EventPage, Journal
-from scenarios.history import Closed, Died, History, Quiet, Replied, Started
+from scenarios.history import Closed, Died, History, Quiet, Replied, Resumed, Started
 from scenarios.joining import (
     accepted_of,
     asks_of,
@@ -113,6 +113,13 @@ class Facts:
         halted = any(at < request.at for at in self.paused.get(worker, ()))
         return halted and any(other > worker and at < request.at for other, at in self.started.items())
 
+    def asleep(self, request: Request) -> bool:
+        """Was its worker stopped when this request came in, so that it could not take the answer?"""
+        worker = request.event.incarnation
+        stop = max((at for at in self.paused.get(worker, ()) if at < request.at), default=request.at)
+        since = self.history.events[stop : request.at]
+        return bool(since) and not any(isinstance(one, Resumed) and one.incarnation == worker for one in since)
+
     def cut_at(self, request: Request) -> int | None:
         """When the worker behind a request was first killed or paused after sending it; None if it never was."""
         worker = request.event.incarnation
@@ -141,7 +148,8 @@ class Facts:
             return
         timely = [request for request in self.dispatches(op) if not self.late(request)]
         for earlier, later in itertools.pairwise(timely):
-            if earlier.answer is not None and self._promptly(earlier) and not self.halted(earlier.at, later.at):
+            calm = not self.asleep(earlier) and not self.halted(earlier.at, later.at)
+            if calm and earlier.answer is not None and self._promptly(earlier):
                 yield earlier, later
 
     def _promptly(self, request: Request) -> bool:

@@ -33,7 +33,8 @@ def repeats_of_refusals(facts: Facts, op: str) -> Iterator[tuple[Request, Reques
     its worker from learning of the refusal, or from having it recorded.
     """
     for earlier, later in itertools.pairwise(timely(facts, op)):
-        if earlier.refused and is_prompt(earlier) and not facts.halted(earlier.at, later.at):
+        calm = not facts.asleep(earlier) and not facts.halted(earlier.at, later.at)
+        if calm and earlier.refused and is_prompt(earlier):
             yield earlier, later
 
 

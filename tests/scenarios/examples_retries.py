@@ -124,6 +124,26 @@ holds(
 )
 holds(
     "RTY-3",
+    "its worker was stopped before the refusal could reach it: asked again",
+    Story(ONE)
+    .up()
+    .start()
+    .pause()
+    .call("a", "rejected")
+    .up()
+    .call("a", "rejected")
+    .status("failed", error="a: 400")
+    .settled(),
+    exercised=2,
+)
+holds(
+    "RTY-3",
+    "its worker was stopped before the answer could reach it: asked again, whoever delivers what",
+    Story(ONE).up().start().start().pause().call("a").up().request("a").reply("saved").call("b").done().settled(),
+    exercised=0,
+)
+holds(
+    "RTY-3",
     "not now is no refusal",
     Story(ONE).up().start().call("a", "limited").call("a", "busy").call("a").call("b").done().settled(),
     exercised=0,
