@@ -59,6 +59,11 @@ class Crew:
         return unit is not None and unit.alive and unit.incarnation not in self._doomed
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every unit is there and alive."""
+        return all(self.lives(self._units.get(name)) for name in self._subject.units)
+
+    @property
     def has_stopped(self) -> bool:
         """Whether the target has been started often enough since the damage, and ended each time: it will not go on."""
         return self._stops > EXITS_MAX

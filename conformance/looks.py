@@ -37,11 +37,12 @@ class Looks:
         self._verbs = [verb for verb in _READ if scene.has(verb)]
 
     async def after_strikes(self) -> None:
-        """Look, if something has struck since the last look."""
-        if self._verbs and self._scene.noted > self._seen and self._taken < LOOKS_MAX:
-            self._seen = self._scene.noted
+        """Look, if something has struck since the last look and everybody is back who could answer."""
+        noted = self._scene.noted
+        if self._verbs and noted > self._seen and self._taken < LOOKS_MAX and self._scene.crew.is_complete:
             self._taken += 1
-            await self._look()
+            if await self._look():
+                self._seen = noted
 
     async def last(self, secrets: Mapping[str, str]) -> None:
         """Look at everything, fetch what was published, and search all that was written for `secrets`."""
@@ -51,24 +52,27 @@ class Looks:
         if secrets:
             self._scan(secrets)
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Read everything; False, and no more was asked, when nobody answered."""
         client = self._scene.client
-        if "events" in self._verbs:
-            await self._read_events()
+        if "events" in self._verbs and not await self._read_events():
+            return False
         if "artifacts" in self._verbs:
             answer = await client.read("artifacts")
+            if answer.outcome == "indefinite":
+                return False
             for one in answer.ok.get("artifacts", ()):
                 if one.get("state") in _ACCEPTED:
                     self._accepted[one["name"], one["version"]] = one["location"]
-        if "journal" in self._verbs:
-            await client.read("journal")
+        return "journal" not in self._verbs or (await client.read("journal")).outcome != "indefinite"
 
-    async def _read_events(self) -> None:
+    async def _read_events(self) -> bool:
         for _ in range(PAGES_MAX):
             answer = await self._scene.client.read("events", after=self._cursor)
             if answer.outcome != "ok" or not answer.ok["events"]:
-                return
+                return answer.outcome != "indefinite"
             self._cursor = answer.ok["next"]
+        return True
 
     def _fetch(self, name: str, version: int, location: str) -> None:
         stored = self._scene.outside.services.artifact(location)
