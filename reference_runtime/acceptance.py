@@ -73,7 +73,7 @@ class Acceptance(Progress, Particulars, Reconcile):
         if (op.generation, op.version) == (generation, version):
             report, why = self.reading(op, report, answer)
         move = MOVES[report]
-        reason = why or (f"{facts.reason or _CODES.get(report, report)}: {detail}" if detail else None)
+        reason = why or (f"{facts.reason or _CODES.get(report, report)}: {detail}" if detail else _WORDS.get(report))
         if not self._move(op, move, generation, version, canonical(answer) if answer is not None else None, reason):
             return False
         self._release(generation)
@@ -243,3 +243,8 @@ class Acceptance(Progress, Particulars, Reconcile):
 
 #: What a report is called as the reason of a transition, where its own name is not it.
 _CODES: Mapping[Report, str] = {"failed": "rejected", "unknown": "outcome-unknown"}
+#: The reason of a transition by a report that comes without words.
+_WORDS: Mapping[Report, str] = {
+    "found": "found: the receiver knows the effect",
+    "missing": "missing: the receiver knows of no effect",
+}

@@ -14,7 +14,7 @@ import attrs
 from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
-from reference_runtime.model import Json, canonical
+from reference_runtime.model import Json, Move, canonical
 
 #: Commands that only note how the workflow went on: they are over when they are recorded.
 DECISIONS = ("race", "branch")
@@ -53,7 +53,8 @@ class Appending(Control):
             self._plan(attempt, steps[leaf["id"]])
         if command["kind"] in DECISIONS:
             op = self._operation(attempt, command["id"])
-            self._move(op, "skip" if spec["state"] == "skipped" else "release", op.generation, op.version)
+            move: Move = "skip" if spec["state"] == "skipped" else "release"
+            self._move(op, move, op.generation, op.version, None, "decided: by the workflow")
             others = canonical([leaf["id"] for leaf in spec["others"]])
             self._skip_planned(attempt, "o.id IN (SELECT value FROM json_each(?))", f"decided by {op.id}", others)
         elif command["kind"] == "compensate":

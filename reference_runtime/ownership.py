@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
-from reference_runtime.model import Facts, Grant, Json, Rejected, Report, Ticket, canonical
+from reference_runtime.model import Facts, Grant, Json, Move, Rejected, Report, Ticket, canonical
 from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
 
@@ -183,9 +183,20 @@ class Ownership(Acceptance):
 
     def _intend(self, op: Operation, grant: Grant) -> Ticket | None:
         """Dispatch under a grant and record what will be sent; None when the fence does not hold."""
-        if not self._move(op, "look_up" if op.remedy == "lookup" else "dispatch", grant.generation, grant.version):
+        move: Move = "look_up" if op.remedy == "lookup" else "dispatch"
+        if not self._move(op, move, grant.generation, grant.version, None, self.reason_of_intent(op)):
             return None
         return self._ticket(self._record_intent(op._replace(version=grant.version + 1), grant.generation))
+
+    def reason_of_intent(self, op: Operation) -> str | None:
+        """Why something is sent that was sent before, or to undo or clean up; None for what simply has its turn."""
+        if op.state == "unknown":
+            before = self._value("SELECT reason FROM operation WHERE attempt = ? AND id = ?", op.attempt, op.id)
+            return f"{'look-up' if op.remedy == 'lookup' else 'repeat'}: {before or 'outcome-unknown'}"
+        if op.kind == "compensate":
+            why = self._value("SELECT failing FROM attempt WHERE id = ?", op.attempt)
+            return f"compensation: {why or 'cancelled'}"
+        return "sweep: it was uploaded, and not accepted" if op.kind == "sweep" else None
 
     def _record_intent(self, op: Operation, generation: int) -> Operation:
         """Write down one invocation: what is sent, and that it counts as a try, or as a question of the open search."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.branching import Branching
+from reference_runtime.ownership import Ownership
 from reference_runtime.rpc import LOST
 from reference_runtime.tools import Unknown
 from reference_runtime.wire import _Wire
@@ -74,3 +76,19 @@ def secret_in_last_words(patch: Patch) -> None:
 
 class _BrokenDownError(Exception):
     """Nobody handles it."""
+
+
+# ---- reasons
+
+
+@mutant("repeats-unexplained", "JRN-6", shown_by="detour/undisturbed")
+def repeats_unexplained(patch: Patch) -> None:
+    """What is sent again, looked up or undone is written down without its reason."""
+    patch.replace(Ownership, "reason_of_intent", lambda _self, _op: None)
+
+
+@mutant("skips-unexplained", "JRN-6", shown_by="detour/undisturbed")
+def skips_unexplained(patch: Patch) -> None:
+    """What is skipped is written down without saying what decided against it."""
+    original = Branching.skip
+    patch.replace(Branching, "skip", lambda self, op, _reason: original(self, op, ""))

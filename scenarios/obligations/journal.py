@@ -11,6 +11,7 @@ from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Said
+from scenarios.plan import Call, Compensate
 from scenarios.verdict import Finding, Violation
 
 
@@ -155,7 +156,11 @@ def unknown_is_written_as_unknown(history: History) -> Finding:
             if lost is None or op not in written:
                 continue
             again = _follow_up(facts, lost, said.asked)
-            hasty = _failed_at_once(written[op]) and not any(one.idle for one in requests)
+            hasty = (
+                _failed_at_once(written[op])
+                and _only_refusals_fail(facts, op)
+                and not any(one.idle for one in requests)
+            )
             quiet = again is not None and all(row.to_state != "unknown" for row in written[op])
             tested |= {op} if again is not None or written[op][-1].to_state != "dispatched" else set()
             if hasty or quiet:
@@ -173,6 +178,11 @@ def _follow_up(facts: Facts, lost: Request, before: int) -> Request | None:
     return next(
         (one for one in facts.sent if one.op == lost.op and lost.at < one.at < before and not facts.late(one)), None
     )
+
+
+def _only_refusals_fail(facts: Facts, op: str) -> bool:
+    """Is there no answer that is a failure? (A checker's may be one, and a model's of the wrong shape.)"""
+    return isinstance(facts.calls.get(op), Call | Compensate)
 
 
 def _failed_at_once(rows: tuple[Transition, ...]) -> bool:

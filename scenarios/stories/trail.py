@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from scenarios.interruption import Interruption, Site
-from scenarios.plan import Artifact, Call, Par
-from scenarios.story import Story, in_order, ledger
+from scenarios.plan import Artifact, Call, Compensate, Fail, Par, Race, Seq, Sleep
+from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: Names of what the worker is entrusted with.
 _TOKEN, _PASSWORD = "token", "password"
@@ -30,6 +30,23 @@ STORIES = (
         extras=(
             Interruption("drop", Site("barrier", "register", 1, "applied")),
             Interruption("kill", Site("barrier", "post", 1, "applied")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "detour",
+        "Nothing goes straight on: a race is lost, a call is lost and repeated, another is looked up, and all is undone.",
+        in_order(
+            ledger("begin"),
+            Race("either", (ledger("near"), Seq("far", (Sleep("ride", NAP_NS), ledger("arrive"))))),
+            Call("ring", "flaky", {"n": 1}, ("begin",), ("reset-after",)),
+            Call("parcel", "registry", {"box": 1}, ("ring",), ("reset-after",)),
+            Compensate("retract", "begin", "ledger", {"undo": "begin"}),
+            Fail("enough", "it-has-been-enough"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "parcel", 1, "applied", unit="engine")),
+            Interruption("cancel", Site("barrier", "ring", 1, "applied")),
         ),
         generic=False,
     ),

@@ -170,3 +170,20 @@ def test_every_transition_is_in_the_journal(store):
         assert all(one["to"] == other["from"] for one, other in itertools.pairwise(path))
         assert all(row["generation"] > 0 for row in path)
     assert all(row["reason"] for row in rows if row["move"] in ("lose", "give_up"))
+
+
+def test_what_is_sent_again_or_undone_says_why(store):
+    """A repeat, a question, its answer and a compensation have reasons; what simply has its turn has none."""
+    undo = {"op": "compensate", "id": "u", "of": "a", "service": "ledger", "params": {}}
+    store.submit("t", plan(call("a"), call("b", "registry"), undo, {"op": "fail", "id": "f", "reason": "enough"}))
+    for report in ("unknown", "succeeded", "unknown", "found", "succeeded"):
+        settle(store, claim(store, 1)[0], report)  # type: ignore[arg-type]
+    rows, sent = views.journal(store, "t")["transitions"], ("dispatch", "look_up", "find")
+    assert [(row["operation"], row["to"], row["reason"]) for row in rows if row["move"] in sent] == [
+        ("a", "dispatched", None),
+        ("a", "dispatched", "repeat: outcome-unknown: unknown"),
+        ("b", "dispatched", None),
+        ("b", "unknown", "look-up: outcome-unknown: unknown"),
+        ("b", "reconciled", "found: the receiver knows the effect"),
+        ("u", "dispatched", "compensation: planned-failure: f: enough"),
+    ]

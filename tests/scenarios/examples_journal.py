@@ -23,7 +23,7 @@ def path(op: str, *states: str, sequence: int = 1) -> list[dict[str, Any]]:
     """The transitions of an operation that begins planned, and then comes to `states`."""
     ways = zip(("planned", *states), states, strict=False)
     return [
-        {"sequence": sequence + n, "operation": op, "from": before, "to": after, "move": "move"}
+        {"sequence": sequence + n, "operation": op, "from": before, "to": after, "move": "m", "reason": "a reason"}
         for n, (before, after) in enumerate(ways)
     ]
 
@@ -243,6 +243,17 @@ holds(
     .crash()
     .look_up("s", "found")
     .journal(transitions=path("s", "dispatched", "unknown", "unknown", "reconciled")),
+)
+holds(
+    "JRN-3",
+    "the checker was asked again after its answer had got lost, and its word was no",
+    Story(plan("p artifact report 64", "q check p"))
+    .up()
+    .start()
+    .upload("p")
+    .call("q", delivery="dropped")
+    .check("q", "failed")
+    .journal(transitions=path("q", "dispatched", "unknown", "dispatched", "failed")),
 )
 breaks(
     "JRN-3",
