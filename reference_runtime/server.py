@@ -5,7 +5,8 @@ caller was told is durable. Calls run to their end one at a time (there is no aw
 storage are not answered: they end the server, because after one nobody knows what the next answer would be worth.
 
 A lease's deadline lives in memory, on the monotonic clock: no jump of the wall clock takes work from a live owner, and
-a restarted server grants every holder a full term before it draws conclusions.
+a restarted server grants every holder a full term before it draws conclusions. What is due by the wall clock is kept as far
+off as it was when that is set; this is looked at before anything is read or written by it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import attrs
 import trio
 
 from reference_runtime import views
+from reference_runtime.clock import Steps
 from reference_runtime.events import events
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
@@ -40,6 +42,7 @@ class Server(TurnVerbs):
         self.lease_ns = lease_ns
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
+        self._steps = Steps()
         self._work = trio.Event()  # set when there may be work to claim
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
         self._wake = 0.0
@@ -132,6 +135,7 @@ class Server(TurnVerbs):
         deadline = asked + self.poll_ns / NS
         while True:
             changed = self._work
+            self._mind_clock()
             leases = self.store.claim(execution, holding, limit)
             if leases or trio.current_time() >= deadline:
                 break
@@ -235,6 +239,7 @@ class Server(TurnVerbs):
             self._early = trio.Event()
             if trio.current_time() > self._wake + self.lease_ns / NS / 2:
                 self._excuse()
+            self._mind_clock()
             if self.store.fire_timers() + self.reassign():
                 self.notify()
                 continue
@@ -243,6 +248,12 @@ class Server(TurnVerbs):
             self._wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
             with trio.move_on_at(self._wake):
                 await self._early.wait()
+
+    def _mind_clock(self) -> None:
+        """When the wall clock has been set, set everything that is due by it as well."""
+        if step_ns := self._steps.step_ns():
+            self.store.set_hours(step_ns)
+            self.notify()
 
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
@@ -275,6 +286,7 @@ class Server(TurnVerbs):
     async def answer(self, line: bytes) -> Json:
         """The answer to one request line."""
         id_: int | None = None
+        self._mind_clock()
         try:
             id_, verb, params = parse_request(line)
             method: Callable[..., Awaitable[Json]] = getattr(self, verb)

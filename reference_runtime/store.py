@@ -20,6 +20,16 @@ from reference_runtime.plan import Step
 from reference_runtime.schema import open_database
 from reference_runtime.turns import Turns
 
+#: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
+HOURS = (
+    ("operation", "due_ns"),
+    ("operation", "first_ns"),
+    ("timer", "due_ns"),
+    ("approval", "expires_ns"),
+    ("deadline", "at_ns"),
+    ("task", "submitted_ns"),
+)
+
 
 class Store(Turns):
     """The durable state of one runtime; one owner, no threads, no awaits."""
@@ -31,6 +41,12 @@ class Store(Turns):
 
     def close(self) -> None:
         self.db.close()
+
+    def set_hours(self, step_ns: int) -> None:
+        """Keep everything that is due as far off as it was, now that the wall clock has been set by `step_ns`."""
+        with self._transaction():
+            for table, column in HOURS:
+                self.db.execute(f"UPDATE {table} SET {column} = {column} + ? WHERE {column} IS NOT NULL", (step_ns,))
 
     # -- admission
 

@@ -23,6 +23,13 @@ def _applied(op: str, nth: int = 1, unit: str = "worker") -> Site:
     return Site("barrier", op, nth, "applied", unit=unit)
 
 
+def _jump(site: Site, ns: int, then: Interruption | None = None) -> Interruption:
+    return Interruption("jump", site, ns=ns, then=then)
+
+
+_LONG = Interruption("delay", _applied("look"), ns=_SLOW_NS)
+_STOPPED = Interruption("pause", _applied("look"), ns=_PAUSE_NS)
+
 STORIES = (
     Story(
         "succession",
@@ -67,14 +74,16 @@ STORIES = (
         "clocks",
         "A long look, a rest and an order, while the clocks of the machines are set.",
         in_order(Call("look", "reader", {"far": 1}), Sleep("rest", NAP_NS), ledger("order", "look")),
-        extras=tuple(
-            Interruption("jump", _received("look", unit=unit), ns=ns, then=then)
-            for unit in ("engine", "worker")
-            for ns in (_HOUR_NS, -_HOUR_NS)
-            for then in (
-                Interruption("delay", _applied("look"), ns=_SLOW_NS),
-                Interruption("pause", _applied("look"), ns=_PAUSE_NS),
-            )
+        extras=(
+            *(
+                _jump(_received("look", unit="engine"), ns, then)
+                for ns in (_HOUR_NS, -_HOUR_NS)
+                for then in (_LONG, _STOPPED)
+            ),
+            _jump(_received("look"), -_HOUR_NS, _LONG),
+            _jump(_received("look"), _HOUR_NS, _STOPPED),
+            _jump(Site("waiting", "rest", unit="engine"), _HOUR_NS),
+            _jump(Site("waiting", "rest", unit="engine"), -_HOUR_NS),
         ),
         generic=False,
     ),
