@@ -123,6 +123,10 @@ class _Pages(apsw.VFSFile):
             data = data[:-4] + _checksum(data, offset)
         super().xWrite(data, offset)
 
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802 - the interface of a VFS file
+        """What the file can do, without reading parts of pages: a part has no checksum, and would be believed."""
+        return super().xDeviceCharacteristics() & ~apsw.SQLITE_IOCAP_SUBPAGE_READ
+
     def _look(self, data: bytes) -> None:
         """Learn from the beginning of the file whether its pages have checksums."""
         if len(data) > _RESERVED_AT and any(data):

@@ -190,3 +190,20 @@ def _reads(path: str, store: Store) -> int:
         return again.db.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0]
     finally:
         again.close()
+
+
+@pytest.mark.parametrize("size", [5_000, 50_000, 500_000])
+def test_a_value_over_many_pages_is_read_whole_and_checked(tmp_path, size):
+    """SQLite must not read past the checksums: what fills pages of its own is read page by page, and damage in it is found."""
+    path = tmp_path / "s.db"
+    store = Store.open(str(path))
+    said = "x" * size
+    store.submit("t", {"version": 1, "root": {"op": "call", "id": "a", "service": "reader", "params": {"said": said}}})
+    store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    assert said in store._value("SELECT plan FROM task")
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[data.index(b"x" * 1_000) + 500] ^= 1
+    path.write_bytes(data)
+    with pytest.raises((StoreError, apsw.CorruptError)):
+        Store.open(str(path))._rows("SELECT plan, spec FROM task, operation")
