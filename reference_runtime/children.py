@@ -120,6 +120,15 @@ class Children(Checks):
         )
         return [str(row[0]) for row in rows]
 
+    def owning_attempt(self, attempt: str) -> str | None:
+        """The attempt that an attempt is a child of; None for one that belongs to nobody."""
+        owner: str | None = self._value(
+            "SELECT max(c.attempt) FROM attempt a JOIN child c ON c.task = a.task WHERE a.id = ? AND c.owner != ?",
+            attempt,
+            DETACHED,
+        )
+        return owner
+
     # -- showing
 
     def children(self, task: str) -> list[Json]:

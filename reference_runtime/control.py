@@ -92,11 +92,10 @@ class Control(Deadlines):
         return [generation for generation, _ in told]
 
     def _note_delivery(self, attempt: str) -> None:
-        """Bring how far a stop has come in line with the leases it covers."""
-        covered = f"SELECT 1 {_COVERED}"
+        """Bring how far a stop has come in line with the leases it covers, the children's among them."""
         if self.is_quiescent(attempt):
             reached = "quiescent"
-        elif not self._row(f"{covered} AND l.generation NOT IN (SELECT generation FROM told)", attempt):
+        elif self.is_delivered(attempt):
             reached = "delivered"
         else:
             return
@@ -106,12 +105,21 @@ class Control(Deadlines):
         )
         if self.db.changes():
             self._touch(attempt)
+            owner = self.owning_attempt(attempt)
+            if owner is not None and self.is_halted(owner):
+                self._note_delivery(owner)
 
     def is_quiescent(self, attempt: str) -> bool:
         """Whether nothing that a stop covers is in anybody's hands or will be: no lease, and no question left to ask."""
-        if self._row(f"SELECT 1 {_COVERED}", attempt):
+        if self._row(f"SELECT 1 {_COVERED}", attempt) or self._asked_about(attempt):
             return False
-        return not self._asked_about(attempt)
+        return all(self.is_quiescent(child) for child in self.living(attempt))
+
+    def is_delivered(self, attempt: str) -> bool:
+        """Whether everybody was told who has something in hand that a stop covers."""
+        if self._row(f"SELECT 1 {_COVERED} AND l.generation NOT IN (SELECT generation FROM told)", attempt):
+            return False
+        return all(self.is_delivered(child) for child in self.living(attempt))
 
     def _asked_about(self, attempt: str) -> list[Operation]:
         """What the run still wants to know of effects that a stop covers."""

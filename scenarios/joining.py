@@ -64,10 +64,12 @@ def _joined(request: Request, index: int, event: Applied | Replied) -> Request:
     return request if request.reply is not None else attrs.evolve(request, replied_at=index, reply=event)
 
 
-def asks_of(history: History) -> tuple[Ask, ...]:
+def asks_of(history: History, run: str | None = None) -> tuple[Ask, ...]:
+    """What was asked of the run, or of another one by its name, each with its answer."""
+    wanted = history.run if run is None else run
     open_: dict[int, Ask] = {}
     for index, event in enumerate(history.events):
-        if isinstance(event, Asked) and event.run == history.run:
+        if isinstance(event, Asked) and event.run == wanted:
             open_.setdefault(event.ask, Ask(index, event))
         elif isinstance(event, Answered) and (ask := open_.get(event.ask)) is not None and ask.answer is None:
             open_[event.ask] = attrs.evolve(ask, answered_at=index, answer=event)

@@ -51,12 +51,14 @@ async def _crowd(scene: Scene, runs: tuple[str, ...]) -> None:
 
 
 async def follow(scene: Scene, runs: Iterable[str]) -> None:
-    """Ask for the status of each until it has ended; the time a run has to settle counts from the latest end of one."""
+    """Ask for the status of each until it has ended, or there is none of that name: what would have started it has ended
+    without. The time a run has to settle counts from the latest end of one.
+    """
     left = list(runs)
     while left and scene.patience.within(1):
         for run in list(left):
             status = (await scene.client.status(run)).status
-            if status is not None and status.state in TERMINAL:
+            if status is not None and (status.state in TERMINAL or status.state == "unknown"):
                 left.remove(run)
                 scene.patience.disturb()
             elif status is None:

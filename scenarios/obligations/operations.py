@@ -104,7 +104,12 @@ def _execution_kept(facts: Facts) -> Iterator[Violation]:
 
 
 def _is_successor(facts: Facts, request: Request, before: Seen, after: Seen) -> bool:
-    """Did a worker send this that came up when every worker there was at `before` had died?"""
+    """Did a worker send this that came up when every worker there was at `before` had died?
+
+    What it sends for a child is that child's execution.
+    """
+    if request.op in facts.history.plan.operations_of_children():
+        return False
     born = facts.started.get(request.event.incarnation, -1)
     if not before.answered < born < request.at < after.asked or facts.late(request):
         return False

@@ -207,14 +207,17 @@ def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation |
 
 
 def _gave_up(facts: Facts, op: str, index: int) -> bool:
-    """Had `op` used up its tries or its time, with a word (a look-up's too) that nothing had happened; or was its answer of no
-    use?
+    """Had `op` used up its tries or its time, or was its run to stop, with a word (a look-up's too) that nothing had happened;
+    or was its answer of no use?
     """
     leaf = facts.calls[op]
     if isinstance(leaf, Model):
         return "wrong" in leaf.script
     limited = isinstance(leaf, Call) and (leaf.tries is not None or leaf.elapsed_ns is not None)
-    return limited and any(one.idle for one in (*facts.dispatches(op), *facts.lookups(op)) if one.at < index)
+    is_to_stop = any(one.asked_at < index for one in facts.ordered("cancel"))
+    return (limited or is_to_stop) and any(
+        one.idle for one in (*facts.dispatches(op), *facts.lookups(op)) if one.at < index
+    )
 
 
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:

@@ -152,3 +152,16 @@ def test_a_childs_id_may_be_taken(store):
     store.submit("t", plan(child("k", call("x"))))
     assert shown(store)["reason"] == "child-id-taken: there is a task 't/k' already"
     assert states(shown(store, "t/k")) == {"mine": "planned"}
+
+
+def test_a_stop_has_come_as_far_as_it_has_in_every_child(store):
+    """It is delivered when those were told who hold something of a child, and quiescent when none of them does."""
+    store.submit("t", plan(child("k", child("l", call("x"), call("y")))))
+    (held,) = claim(store)
+    store.cancel("t", "c1")
+    assert [shown(store, task)["cancel"] for task in ("t", "t/k", "t/k/l")] == ["accepted"] * 3
+    store.tell("w", [held.generation])
+    assert [shown(store, task)["cancel"] for task in ("t", "t/k", "t/k/l")] == ["delivered"] * 3
+    settle(store, held)
+    assert [shown(store, task)["cancel"] for task in ("t", "t/k", "t/k/l")] == ["quiescent"] * 3
+    assert [shown(store, task)["state"] for task in ("t", "t/k", "t/k/l")] == ["cancelled"] * 3
