@@ -1,0 +1,275 @@
+"""BUD-1 2 3 4: what a run may use is reserved before it is used, survives restarts, and is never free while nobody knows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from scenarios.history import TERMINAL, History
+from scenarios.index import PROMPT_NS, Facts, look
+from scenarios.obligations.registry import blame, obligation
+from scenarios.spending import (
+    Charge,
+    Kind,
+    booked,
+    charges,
+    counted,
+    demand,
+    is_detached,
+    is_exact,
+    is_uncut,
+    limited,
+    shown,
+    spent,
+)
+from scenarios.verdict import Finding, Violation
+
+
+def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
+    """Requests under way at event `index` whose workers have had no mishap: nothing can have been settled of them."""
+    return frozenset(one.at for one in found if one.open_at(index) and is_uncut(facts, one, index))
+
+
+@obligation(
+    "BUD-1",
+    kind="safety",
+    profile="Budget",
+    promise="Whenever work is admitted, what is used, reserved and unknown is within the allowance, also side by side.",
+    tested_by="requests side by side whose reservations do not fit into the allowance together",
+    anomaly="overspend",
+    minimum=4,
+    causes=(
+        "whether there is enough is looked up first and written down later, so that two are let in by one look",
+        "only what was confirmed counts, and not what those under way may still cost",
+        "each worker, or each try, has the whole allowance for itself",
+    ),
+    learnt_from=("F57",),
+)
+def admissions_stay_within_the_allowance(history: History) -> Finding:
+    facts = look(history)
+    found = charges(facts)
+    exercised = 0
+    violations: list[Violation] = []
+    for kind, most in limited(facts):
+        if demand(facts, kind) > most:
+            exercised += sum(one.amount(kind) > 0 for one in found)
+        violations += _overdrawn(facts, kind, most, found)
+        violations += _shown_overdrawn(facts, kind, most)
+    return Finding(exercised, (*violations, *_crowded(facts, found)))
+
+
+def _overdrawn(facts: Facts, kind: Kind, most: int, found: Sequence[Charge]) -> Iterator[Violation]:
+    """The first request that did not fit beside what was certainly used and reserved as it arrived."""
+    for charge in found:
+        held = _held(facts, found, charge.at)
+        before = spent(kind, found, charge.at, held)
+        if charge.amount(kind) and before + charge.amount(kind) > most:
+            sentence = (
+                f"{charge.op!r} was sent and may cost {charge.amount(kind)} {kind} where {before} of {most} were "
+                f"used or reserved already."
+            )
+            evidence = (one.at for one in found if one.at <= charge.at and one.weight(kind, charge.at, held))
+            yield blame("overspend", sentence, (*evidence, charge.at), charge.op)
+            return
+
+
+def _shown_overdrawn(facts: Facts, kind: Kind, most: int) -> Iterator[Violation]:
+    for seen, usage in shown(facts, kind):
+        if booked(usage) > most:
+            sentence = (
+                f"A status shows {usage.consumed} {kind} consumed, {usage.reserved} reserved and {usage.unknown} unknown; "
+                f"{most} were allowed."
+            )
+            yield blame("overspend", sentence, (seen.asked, seen.answered))
+            return
+
+
+def _crowded(facts: Facts, found: Sequence[Charge]) -> Iterator[Violation]:
+    """More requests under way at once than were allowed, all of them so young that nobody has given up on one."""
+    allowance = facts.history.plan.allowance
+    most = allowance.concurrency if allowance is not None else None
+    for charge in found if most is not None else ():
+        if facts.late(charge.request) or facts.halted(0, charge.at):
+            continue
+        young = charge.request.event.at_ns - PROMPT_NS
+        beside = [one for one in found if one.open_at(charge.at) and one.request.event.at_ns > young]
+        if most is not None and len(beside) + 1 > most:
+            sentence = f"{charge.op!r} was sent beside {len(beside)} others, where {most} at a time were allowed."
+            yield blame("overspend", sentence, (*(one.at for one in beside), charge.at), charge.op)
+            return
+
+
+@obligation(
+    "BUD-2",
+    kind="safety",
+    profile="Budget",
+    promise="A restart neither frees what was used or reserved, nor counts it a second time.",
+    tested_by="kill of worker and server around the answers of a model",
+    anomaly=("replenished allowance", "torn view"),
+    minimum=3,
+    causes=(
+        "what is used is counted in memory, or by the attempt, and each begins with nothing",
+        "reservations live with the process that made them",
+        "recovery adds up the journal on top of a sum that was stored",
+        "an answer that is reported again after a crash is settled again",
+    ),
+    learnt_from=("F57",),
+)
+def restart_neither_frees_nor_counts_twice(history: History) -> Finding:
+    facts = look(history)
+    found = charges(facts)
+    exercised = 0
+    violations: list[Violation] = []
+    for kind, _ in limited(facts):
+        first = next((one.at for one in found if one.amount(kind)), None)
+        told = shown(facts, kind)
+        deaths = [at for at in facts.deaths if first is not None and first < at and told and at < told[-1][0].asked]
+        exercised += len(deaths)
+        if deaths:
+            violations += [*_fallen(facts, kind), *_freed(facts, kind, found, deaths[0])]
+            violations += _twice(facts, kind, deaths[0])
+    return Finding(exercised, tuple(violations[:1]))
+
+
+def _fallen(facts: Facts, kind: Kind) -> Iterator[Violation]:
+    """What was once shown as consumed is consumed for good."""
+    for (earlier, before), (later, after) in itertools.pairwise(shown(facts, kind)):
+        if earlier.answered < later.asked and after.consumed < before.consumed:
+            sentence = f"{before.consumed} {kind} were shown as consumed, and later {after.consumed}."
+            deaths = (at for at in facts.deaths if at < later.answered)
+            yield blame("replenished allowance", sentence, (earlier.answered, *deaths, later.asked, later.answered))
+            return
+
+
+def _freed(facts: Facts, kind: Kind, found: Sequence[Charge], death: int) -> Iterator[Violation]:
+    """After a restart less counts against the allowance than was certainly used, and reserved for what is under way."""
+    for seen, usage in shown(facts, kind):
+        if seen.asked < death:
+            continue
+        held = _held(facts, found, seen.answered)
+        least = spent(kind, found, seen.asked, held)
+        if booked(usage) < least:
+            sentence = (
+                f"{least} {kind} had been used or were reserved for what was under way; after a restart "
+                f"{booked(usage)} count against the allowance."
+            )
+            evidence = (one.at for one in found if one.at < seen.asked and one.weight(kind, seen.asked, held))
+            yield blame("replenished allowance", sentence, (*evidence, death, seen.asked, seen.answered))
+            return
+
+
+def _twice(facts: Facts, kind: Kind, death: int) -> Iterator[Violation]:
+    """After a restart more is shown as consumed than the services have counted."""
+    for seen, usage in shown(facts, kind) if is_exact(facts) else ():
+        most = counted(facts, kind, seen.answered)
+        if seen.asked > death and usage.consumed > most:
+            sentence = (
+                f"The services have counted {most} {kind}; after a restart {usage.consumed} are shown as consumed."
+            )
+            yield blame("torn view", sentence, (death, seen.asked, seen.answered))
+            return
+
+
+@obligation(
+    "BUD-3",
+    kind="safety",
+    profile="Budget",
+    promise="What a lost answer has cost is held as unknown: it is not free, and not confirmed either.",
+    tested_by="answers of a model that are dropped or reset on their way",
+    anomaly=("replenished allowance", "false certainty"),
+    minimum=2,
+    causes=(
+        "a request without an answer gives its reservation back",
+        "a lost answer is booked as if all that was reserved had been used",
+        "the reservation stays as it is for ever, as if the request were still under way",
+    ),
+    learnt_from=("F57",),
+)
+def usage_of_a_lost_answer_stays_unknown(history: History) -> Finding:
+    facts = look(history)
+    kinds = dict(limited(facts))
+    lost = [one for one in charges(facts) if one.tokens and one.is_lost and not is_detached(facts, one)]
+    told = shown(facts, "tokens")
+    if "tokens" not in kinds or not lost or not told or facts.notices():
+        return Finding()
+    exercised = sum(one.replied_by(told[-1][0].asked) for one in lost)
+    for seen, usage in told:
+        gone = [one for one in lost if one.replied_by(seen.asked)]
+        need = sum(one.tokens for one in gone)
+        evidence = (
+            *(one.at for one in gone),
+            *(one.request.replied_at or 0 for one in gone),
+            seen.asked,
+            seen.answered,
+        )
+        if gone and usage.reserved + usage.unknown < need:
+            sentence = (
+                f"Answers that may have cost {need} tokens were lost; a status shows {usage.unknown} unknown and "
+                f"{usage.reserved} reserved."
+            )
+            return Finding(exercised, (blame("replenished allowance", sentence, evidence, gone[0].op),))
+        if gone and seen.status.state in TERMINAL and usage.unknown < need:
+            sentence = (
+                f"The run has ended with lost answers of {need} tokens, and {usage.unknown} are shown as unknown."
+            )
+            return Finding(exercised, (blame("false certainty", sentence, evidence, gone[0].op),))
+        known = sum(one.used for one in charges(facts) if one.replied_by(seen.answered) and not one.is_lost)
+        if gone and is_exact(facts) and usage.consumed > known:
+            sentence = (
+                f"Answers that told of {known} tokens have been sent; {usage.consumed} are shown as consumed, so a lost "
+                "answer was booked as if it had come."
+            )
+            return Finding(exercised, (blame("false certainty", sentence, evidence, gone[0].op),))
+    return Finding(exercised)
+
+
+@obligation(
+    "BUD-4",
+    kind="safety",
+    profile="Budget",
+    promise="When the hold on a request that was sent runs out, the request does not become free.",
+    tested_by="kill of the worker behind a request to a model, until its lease has run out",
+    anomaly=("replenished allowance", "overspend"),
+    minimum=2,
+    causes=(
+        "reservations have a time to live, whatever became of what they were made for",
+        "work that is taken back from the dead takes its reservation back too, though its request had left",
+        "a request whose worker is gone counts as never sent",
+    ),
+    learnt_from=("F48",),
+)
+def expired_hold_does_not_free_a_sent_request(history: History) -> Finding:
+    facts = look(history)
+    kinds = dict(limited(facts))
+    found = [one for one in charges(facts) if one.tokens]
+    told = shown(facts, "tokens")
+    if "tokens" not in kinds or not told or facts.notices():
+        return Finding()
+    orphans = [one for one in found if _is_orphan(facts, one)]
+    exercised = sum((facts.cut_at(one.request) or 0) < told[-1][0].asked for one in orphans)
+    for seen, usage in told:
+        sent = [one for one in orphans if one.at < seen.asked]
+        need = sum(one.tokens for one in sent)
+        if usage.reserved + usage.unknown < need:
+            sentence = (
+                f"Requests that may cost {need} tokens were sent and nobody knows their end; a status shows {usage.reserved} "
+                f"reserved and {usage.unknown} unknown."
+            )
+            evidence = (*(one.at for one in sent), seen.asked, seen.answered)
+            return Finding(exercised, (blame("replenished allowance", sentence, evidence, sent[0].op),))
+    for charge in found:
+        before = spent("tokens", found, charge.at, frozenset(one.at for one in orphans if one.at < charge.at))
+        if before + charge.tokens > kinds["tokens"] and any(one.at < charge.at for one in orphans):
+            sentence = (
+                f"{charge.op!r} was sent and may cost {charge.tokens} tokens; {before} of {kinds['tokens']} used or held by "
+                "those whose end nobody knows."
+            )
+            evidence = (*(one.at for one in orphans if one.at < charge.at), charge.at)
+            return Finding(exercised, (blame("overspend", sentence, evidence, charge.op),))
+    return Finding(exercised)
+
+
+def _is_orphan(facts: Facts, charge: Charge) -> bool:
+    """Was it sent, and its worker gone or stopped before anything was replied, which nothing ever was?"""
+    is_open = charge.request.replied_at is None and facts.cut_at(charge.request) is not None
+    return is_open and not is_detached(facts, charge)
