@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.acceptance import Acceptance
 from reference_runtime.branching import Branching
 from reference_runtime.ownership import Ownership
 from reference_runtime.rpc import LOST
@@ -17,7 +18,8 @@ from reference_runtime.worker import Worker
 if TYPE_CHECKING:
     import trio
 
-    from reference_runtime.model import Ticket
+    from reference_runtime.model import Remedy, Report, Ticket
+    from reference_runtime.rows import Operation, Rows
     from reference_runtime.wire import Reader, Reply
     from reference_runtime.worker import Outcome
 
@@ -92,3 +94,39 @@ def skips_unexplained(patch: Patch) -> None:
     """What is skipped is written down without saying what decided against it."""
     original = Branching.skip
     patch.replace(Branching, "skip", lambda self, op, _reason: original(self, op, ""))
+
+
+# ---- a trail that decides
+
+
+def _first_claim(store: Rows, op: Operation) -> str | None:
+    """By which authority the trail says that an operation was first claimed."""
+    found: str | None = store._value(  # noqa: SLF001 - a mutant goes where it should not
+        "SELECT authority FROM audit WHERE task = ? AND action = 'claim' AND target = ? ORDER BY sequence LIMIT 1",
+        op.task,
+        op.id,
+    )
+    return found
+
+
+@mutant("key-from-audit", "JRN-7", shown_by="forgetful/kill@close#1.applied+forget@t+100000000ns(engine)")
+def key_from_audit(patch: Patch) -> None:
+    """The key of an operation has the lease in it that the audit trail says it was first claimed under."""
+
+    def key_for(self: Ownership, op: Operation) -> str | None:
+        key = original(self, op)
+        return key if key is None else f"{key}:{_first_claim(self, op)}"
+
+    original = Ownership.key_for
+    patch.replace(Ownership, "key_for", key_for)
+
+
+@mutant("remedy-from-audit", "JRN-7", shown_by="forgetful/kill@parcel#1.applied+forget@t+100000000ns(engine)")
+def remedy_from_audit(patch: Patch) -> None:
+    """What the audit trail does not say was ever claimed counts as never sent, and is simply sent."""
+
+    def remedy_for(self: Acceptance, op: Operation, report: Report) -> Remedy:
+        return original(self, op, report) if _first_claim(self, op) else "repeat"
+
+    original = Acceptance.remedy_for
+    patch.replace(Acceptance, "remedy_for", remedy_for)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from scenarios.interruption import Interruption, Site
-from scenarios.plan import Artifact, Call, Compensate, Fail, Par, Race, Seq, Sleep
+from scenarios.plan import Artifact, Call, Compensate, Fail, Par, Race, Seq, Sleep, Wait
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: Names of what the worker is entrusted with.
 _TOKEN, _PASSWORD = "token", "password"
+#: While nobody has noticed yet that a worker is dead.
+_SOON = Site("time", ns=100_000_000, unit="engine")
 
 STORIES = (
     Story(
@@ -47,6 +49,26 @@ STORIES = (
         extras=(
             Interruption("kill", Site("barrier", "parcel", 1, "applied", unit="engine")),
             Interruption("cancel", Site("barrier", "ring", 1, "applied")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "forgetful",
+        "The audit trail is lost at the worst moments: with a call open that has a key, one to look up, one to leave alone.",
+        in_order(
+            ledger("open"),
+            Call("parcel", "registry", {"box": 1}, ("open",)),
+            Wait("word", "go"),
+            ledger("close", "parcel", "word"),
+            Call("letter", "mailer", {"to": 1}, ("close",)),
+        ),
+        extras=(
+            Interruption("forget", Site("barrier", "open", 1, "applied", unit="engine")),
+            Interruption("forget", Site("waiting", "word", unit="engine")),
+            *(
+                Interruption("kill", Site("barrier", op, 1, "applied"), then=Interruption("forget", _SOON))
+                for op in ("parcel", "close", "letter")
+            ),
         ),
         generic=False,
     ),

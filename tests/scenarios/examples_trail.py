@@ -125,3 +125,83 @@ breaks(
     Story(SAGA).up().start().call("a").call("u").journal(transitions=[move("u", "planned", "dispatched")]),
     "amnesia",
 )
+
+
+# --- JRN-7 ------------------------------------------------------------------------------------------------------------
+CHAIN = plan("a ledger", "s registry a", "m mailer s")
+
+
+def forgotten(story: Story) -> Story:
+    """The engine is killed, and comes up without its audit trail."""
+    return story.fired("forget@waiting:w(engine)").kill(unit="engine", incarnation=1).up(unit="engine")
+
+
+holds(
+    "JRN-7",
+    "the open call is repeated as it was, what was accepted is not",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").request("s").applied())
+    .look_up("s", "found")
+    .call("m")
+    .done(),
+    exercised=2,
+)
+holds(
+    "JRN-7",
+    "a keyed call that got lost is sent again with its key, by another worker",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().request("a").crash()).call("a").call("s").call("m").done(),
+)
+holds(
+    "JRN-7",
+    "a look-up finds nothing, and what was refused room was never sent",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").request("s").crash())
+    .look_up("s")
+    .call("s")
+    .call("m", "limited")
+    .call("m")
+    .done(),
+    exercised=2,
+)
+holds(
+    "JRN-7",
+    "without a loss of the trail there is nothing to see",
+    Story(CHAIN).up(unit="engine").up().start().request("a").crash().call("a"),
+    exercised=0,
+)
+breaks(
+    "JRN-7",
+    "the key is another one",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().request("a").crash()).call("a", key="key:other"),
+    "key drift",
+)
+breaks(
+    "JRN-7",
+    "what was accepted is done once more",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").request("s")).call("a", "saved"),
+    "duplicate effect",
+)
+breaks(
+    "JRN-7",
+    "nobody asks what became of it",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").request("s").applied().crash()).call("s"),
+    "duplicate effect",
+)
+breaks(
+    "JRN-7",
+    "the mail goes out twice",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").call("s").request("m").crash()).call("m"),
+    "duplicate effect",
+)
+breaks(
+    "JRN-7",
+    "an accepted answer is gone",
+    forgotten(
+        Story(CHAIN).up(unit="engine").up().start().call("a").status("running", ops={"a": "succeeded a1"})
+    ).status("running", ops={"a": "planned"}),
+    "amnesia",
+)
+breaks(
+    "JRN-7",
+    "the run is gone",
+    forgotten(Story(CHAIN).up(unit="engine").up().start().call("a").status("running")).status("unknown"),
+    "amnesia",
+)
