@@ -233,6 +233,12 @@ class Server(TurnVerbs):
             del self._holders[generation]
         return bool(silent)
 
+    def _forget_taken(self) -> None:
+        """Let go of leases that were taken by force, as at the end of a stop's grace: their holders are told that they lost."""
+        kept = {generation for generation, _ in self.store.leases()}
+        for generation in sorted(self._holders.keys() - kept):
+            self._let_go(generation)
+
     async def _keep_time(self) -> None:
         self._wake = trio.current_time()
         while True:
@@ -240,7 +246,10 @@ class Server(TurnVerbs):
             if trio.current_time() > self._wake + self.lease_ns / NS / 2:
                 self._excuse()
             self._mind_clock()
-            if self.store.fire_timers() + self.reassign():
+            fired = self.store.fire_timers()
+            if fired:
+                self._forget_taken()
+            if fired + self.reassign():
                 self.notify()
                 continue
             expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))

@@ -75,6 +75,7 @@ class Worker:
         self._is_stopping = False
         self._beginning = trio.CancelScope()  # waiting for work, and work of which nothing was sent
         self._calls: dict[int, trio.CancelScope] = {}  # under way, by generation
+        self._told: set[int] = set()  # leases of runs that are to stop
 
     def stop(self) -> None:
         """Begin nothing more: `run` returns when what was begun is reported, after `grace_ns` at the latest."""
@@ -187,7 +188,7 @@ class Worker:
                 return await self.invoke(ticket)
             finally:
                 del self._calls[ticket.generation]
-        return Outcome("unknown", detail="the worker stopped")
+        return Outcome("unknown", detail="it was told to stop, and given up")
 
     async def invoke(self, ticket: Ticket) -> Outcome:
         """Make the call, or ask the receiver what became of an earlier one."""
@@ -283,6 +284,16 @@ class Worker:
             for generation in generations:
                 if generation in self._holding and generation not in answer["lost"]:
                     self._holding[generation] = asked + self._lease_s
+            self._heed_stops(answer["stopping"], answer["lost"])
+
+    def _heed_stops(self, stopping: list[int], lost: list[int]) -> None:
+        """Give up calls that a stop has left alone for its whole grace, and that were then taken from us: nobody waits for
+        them any more. One that was lost without a stop goes on: its late answer may be of use.
+        """
+        self._told = (self._told & self._holding.keys()) | set(stopping)
+        for generation in sorted(self._told.intersection(lost)):
+            if generation in self._calls:
+                self._calls[generation].cancel()
 
 
 def _answered(report: Report, answer: Json) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import trio
 
 from reference_runtime import Client, Request, Unsent, Worker
@@ -82,3 +83,31 @@ def test_a_holder_is_told_of_a_stop(tmp_path):
 
     trio.run(main)
     assert [one.operation for one in tools.calls] == ["a"]
+
+
+def test_a_call_that_is_deaf_to_a_stop_is_given_up(tmp_path):
+    """When the grace is over the run ends without it, and its worker's slot is free for others."""
+    begun = trio.Event()
+
+    async def deaf() -> None:
+        begun.set()
+        await trio.sleep_forever()
+
+    tools = FakeTools(script={"a": [deaf]})
+
+    async def main() -> None:
+        async with served(tmp_path / "s.db", lease_ns=150 * MS) as (server, port), trio.open_nursery() as nursery:
+            server.store.policy = attrs.evolve(server.store.policy, grace_ns=300 * MS)
+            nursery.start_soon(Worker(Client("127.0.0.1", port), tools, slots=1).run)
+            async with Client("127.0.0.1", port) as client:
+                await client.submit("t", plan(call("a")))
+                await begun.wait()
+                await client.cancel("t", "c")
+                ended = await until(client, "t", "cancelled")
+                assert (ended["cancel"], ended["operations"][0]["state"]) == ("quiescent", "unresolved")
+                await client.submit("u", plan(call("b")))
+                await until(client, "u", "done")
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+    assert [one.operation for one in tools.calls] == ["a", "b"]
