@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenarios.plan import Artifact
 from tests.scenarios.build import Story, plan
 from tests.scenarios.examples import breaks, holds
+from tests.scenarios.words import sha256_of
 
 PAIR = plan("a ledger", "b ledger a")
 READ = plan("r reader", "b ledger r")
 SHIP = plan("s registry", "b ledger s")
 PUBLISH = plan("a ledger", "p artifact report 64 2")
+REPORT = Artifact("p", "report", 64)
+CHECKED = plan(REPORT, "q check p")
 
 
 def intent(op: str, generation: int = 1, **more: Any) -> dict[str, Any]:
@@ -247,11 +251,13 @@ holds(
 holds(
     "JRN-3",
     "the checker was asked again after its answer had got lost, and its word was no",
-    Story(plan("p artifact report 64", "q check p"))
+    Story(CHECKED)
     .up()
     .start()
     .upload("p")
-    .call("q", delivery="dropped")
+    .request("q", subject=f"report@1#{sha256_of(REPORT)}")
+    .applied()
+    .reply(delivery="dropped", outcome="failed")
     .check("q", "failed")
     .journal(transitions=path("q", "dispatched", "unknown", "dispatched", "failed")),
 )

@@ -1,0 +1,143 @@
+"""JRN-8 9: a trail that only grows and says who did what, and control that is never taken for a result."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import attrs
+
+from scenarios.bodies import AuditEntry, Journal
+from scenarios.chronicle import chains, is_own
+from scenarios.history import History
+from scenarios.index import Facts, look
+from scenarios.obligations.registry import blame, obligation
+from scenarios.observed import Command, Said, Seen
+from scenarios.plan import Approve
+from scenarios.verdict import Finding, Violation
+
+_NAMED = ("actor", "authority", "action", "target")
+
+
+@obligation(
+    "JRN-8",
+    kind="safety",
+    profile="Durable",
+    level="SHOULD",
+    promise="The audit trail only grows; each line names actor, authority, action, target and time, what was accepted and "
+    "decided has one, and the states that were shown are those that the journal went through.",
+    tested_by="the trail read again and again between crashes and decisions, and held against every status",
+    anomaly=("amnesia", "torn view"),
+    minimum=4,
+    causes=(
+        "there is one line for each operation, which is updated",
+        "a line says what happened, and not who asked for it",
+        "the trail is made from the state when it is asked for",
+    ),
+    learnt_from=(),
+)
+def audit_trail_only_grows(history: History) -> Finding:
+    facts = look(history)
+    trails = [said for said in facts.journals if said.body.audit]
+    forgets = [at for at, action, _ in facts.fired if action == "forget"]
+    kept = [
+        (before, after)
+        for before, after in itertools.pairwise(trails)
+        if not any(before.asked < at < after.answered for at in forgets)
+    ]
+    found = [
+        *(wrong for before, after in kept for wrong in _rewritten(before, after)),
+        *(wrong for said in trails for wrong in _incomplete(said)),
+    ]
+    decided = _decisions(facts, trails[-1].asked) if trails and not forgets else ()
+    if trails and not forgets:
+        found += [*_unnamed_decisions(decided, trails[-1], facts), *_unnamed_effects(facts, trails[-1])]
+    if facts.journals:
+        found += _never_logged(facts, facts.journals[-1])
+    return Finding(len(kept) + len(decided), _first_of_each(found))
+
+
+def _first_of_each(found: list[Violation]) -> tuple[Violation, ...]:
+    return tuple({(one.anomaly, one.operation): one for one in reversed(found)}.values())
+
+
+def _rewritten(before: Said[Journal], after: Said[Journal]) -> Iterator[Violation]:
+    """Lines that were there, and are another or none now."""
+    lines = {line.sequence: line for line in after.body.audit}
+    for line in before.body.audit:
+        now = lines.get(line.sequence)
+        if now == line:
+            continue
+        what = "is gone" if now is None else "is another one now"
+        anomaly = "amnesia" if now is None else "torn view"
+        sentence = f"Line {line.sequence} of the audit trail ({line.action} {line.target!r} by {line.actor!r}) {what}."
+        yield blame(anomaly, sentence, (before.answered, after.asked, after.answered), line.target or None)
+
+
+def _incomplete(said: Said[Journal]) -> Iterator[Violation]:
+    """Lines that do not name everything, and numbers that two lines share."""
+    seen: set[int] = set()
+    for line in said.body.audit:
+        missing = [name for name in _NAMED if not getattr(line, name).strip()] + (["time"] if line.at_ns <= 0 else [])
+        if missing:
+            sentence = f"Line {line.sequence} of the audit trail has no {' and no '.join(missing)}: {_told(line)}."
+            yield blame("amnesia", sentence, (said.asked, said.answered), line.target or None)
+        if line.sequence in seen:
+            sentence = f"Two lines of the audit trail have the number {line.sequence}."
+            yield blame("torn view", sentence, (said.asked, said.answered))
+        seen.add(line.sequence)
+
+
+def _told(line: AuditEntry) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in attrs.asdict(line).items() if name in _NAMED)
+
+
+def _decisions(facts: Facts, before: int) -> tuple[Command, ...]:
+    """Decisions that had been acknowledged before event `before`."""
+    return tuple(one for one in facts.decisions() if one.ok_at is not None and one.ok_at < before)
+
+
+def _unnamed_decisions(decided: tuple[Command, ...], said: Said[Journal], facts: Facts) -> Iterator[Violation]:
+    for one in decided:
+        leaf = facts.history.plan.leaf(one.about or "")
+        targets = {one.about, leaf.of if isinstance(leaf, Approve) else None}
+        if not any(line.actor == one.actor and line.target in targets for line in said.body.audit):
+            sentence = f"{one.actor!r} decided about {one.about!r}, and no line of the audit trail says so."
+            yield blame("amnesia", sentence, (one.ok_at or one.asked_at, said.asked, said.answered), one.about)
+
+
+def _unnamed_effects(facts: Facts, said: Said[Journal]) -> Iterator[Violation]:
+    """Calls that were accepted before the trail was read, and are in no line of it."""
+    targets = {line.target for line in said.body.audit}
+    for op in facts.calls:
+        at = facts.accepted_at.get(op)
+        if at is not None and at < said.asked and is_own(op) and facts.dispatches(op) and op not in targets:
+            sentence = f"{op!r} was carried out and accepted, and the audit trail does not say by whom."
+            yield blame("amnesia", sentence, (at, said.asked, said.answered), op)
+
+
+def _never_logged(facts: Facts, said: Said[Journal]) -> Iterator[Violation]:
+    """States that a status showed, and that the journal's transitions do not lead through in this order."""
+    shown = _one_after_the_other(facts, said.asked)
+    for operation, rows in chains(said.body).items():
+        if facts.is_revocable(operation):
+            continue
+        path = ["planned", *(row.to_state for row in rows)]
+        for seen in shown:
+            status = seen.operation(operation)
+            if status is None:
+                continue
+            if status.state not in path:
+                sentence = f"A status showed {operation!r} {status.state}, and its journal never led there from what was shown."
+                yield blame("torn view", sentence, (seen.asked, seen.answered, said.asked, said.answered), operation)
+                break
+            path = path[path.index(status.state) :]
+
+
+def _one_after_the_other(facts: Facts, before: int) -> list[Seen]:
+    """Statuses answered before event `before`, each asked when the one before it had been answered."""
+    found: list[Seen] = []
+    for seen in facts.statuses:
+        if seen.answered < before and (not found or seen.asked > found[-1].answered):
+            found.append(seen)
+    return found
