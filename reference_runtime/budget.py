@@ -164,12 +164,17 @@ class Budget(Audit, Delivery):
         """Whether the time the run may take in all has passed; also notes how much has, for its status."""
         if account is None:
             return False
-        submitted_ns = int(self._value("SELECT submitted_ns FROM task WHERE id = ?", account.task))
-        spent_ns = max(account.consumed, now_ns - submitted_ns)
-        self.db.execute(
-            "UPDATE allowance SET consumed = ? WHERE task = ? AND kind = 'elapsed_ns'", (spent_ns, account.task)
+        return self.note_elapsed(account.task, now_ns) >= account.allowance
+
+    def note_elapsed(self, task: str, now_ns: int) -> int:
+        """Write down how much of the time that a task may take has passed; zero for one that may take for ever."""
+        row = self._row(
+            "UPDATE allowance SET consumed = max(consumed, ?1 - (SELECT submitted_ns FROM task WHERE id = ?2))"
+            " WHERE task = ?2 AND kind = 'elapsed_ns' RETURNING consumed",
+            now_ns,
+            task,
         )
-        return spent_ns >= account.allowance
+        return 0 if row is None else int(row[0])
 
     def _hold(self, account: Account, attempt: str, operation: str, amount: int) -> None:
         self.db.execute(

@@ -221,6 +221,7 @@ class Progress(Waits):
         if outcome is not None and was is None:
             self._log_run(attempt, outcome, reason)
             self._stop_timer(attempt, DEADLINE)
+            self.note_elapsed(str(self._value("SELECT task FROM attempt WHERE id = ?", attempt)), time.time_ns())
             self.prepare_result(attempt)
         self._touch(attempt)
         if outcome is not None and was is None:

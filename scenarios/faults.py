@@ -39,13 +39,13 @@ F09 | journal | DUR-2 DUR-3 DUR-4 | The result of a step that ended beside a slo
 F10 | journal | DUR-2 DUR-4 | The mark of a question that a step asks overwrites what the same step has written.
 F11 | timers | SCH-1 SCH-2 SCH-10 | Work leaves one place before it has arrived in the next, and is lost when that move fails.
 F12 | children | DUR-3 DUR-8 EFF-11 CHI-2 | Recovered branches begin anew though they had ended, or are joined too early.
-F13 | completion | DUR-8 EFF-11 RTY-6 BUD-8 | Work reopened with more to do counts as finished because nothing happens to be queued.
+F13 | completion | DUR-8 EFF-11 RTY-6 BUD-8 | Work reopened with more to do counts as finished as nothing happens to be queued.
 F14 | effects | DUR-12 EFF-1 EFF-4 EFF-5 APR-5 | The approval is used up, the run fails: asked again, it acts twice or never.
 F15 | children | DUR-5 CHI-2 | A parent waits for the end of a child that had ended before the parent was recorded.
 F16 | journal | DUR-9 SCH-3 SIG-2 JRN-2 | One handle is closed as many times as its end is announced.
 F17 | journal | OWN-1 OWN-2 JRN-2 | A late record of the start is written behind the record of the end.
 F18 | journal | DUR-6 EFF-6 EFF-12 SCH-2 JRN-1 | A claim without its journal entry leaves work that is owned and never moves.
-F19 | ownership | EFF-8 OWN-10 DLN-2 DLN-3 | A connection that was quiet for long is taken for a dead worker, whose work gets a twin.
+F19 | ownership | EFF-8 OWN-10 DLN-2 DLN-3 | A connection quiet for long is taken for a dead worker, whose work gets a twin.
 F20 | cursors | STA-3 DUR-11 | An event half written leaves a hole in the numbering at which readers stop or give up.
 F21 | waits | SIG-2 SCH-5 SCH-12 EFF-9 | An event is handed to a wait that timed out long ago, and the open one goes without.
 F22 | journal | DUR-5 SCH-3 SCH-11 | One repeated start ends the background writer that everything else depends on.
@@ -69,12 +69,12 @@ F39 | cancellation | DUR-1 CAN-1 CAN-5 CAN-7 | A termination that was acknowledg
 F40 | capacity | SCH-11 RTY-3 EFF-10 RTY-4 | Results of work that was cleared away are delivered for ever and refused each time.
 F41 | signals | SIG-1 SIG-5 | Events not handled yet are lost when a run goes on in a fresh history.
 F42 | evolution | DUR-2 DUR-14 | The double that tests run against behaves unlike the real store.
-F43 | capacity | DUR-6 OWN-9 RTY-1 SCH-9 BUD-6 | A run that waits for its next try loses its slot, and all the tries left with it.
+F43 | capacity | DUR-6 OWN-9 RTY-1 SCH-9 BUD-6 | A run that waits for its next try loses its slot, and with it all tries left.
 F44 | compensation | EFF-3 CMP-5 | What undoes a step works from what its parent says now, not from what was recorded then.
 F45 | compensation | CMP-1 | Steps are undone in another order than the reverse of their completion.
 F46 | ownership | EFF-8 OWN-8 OWN-9 RTY-1 RTY-5 | One death is noticed again and again, and each notice costs a try.
 F47 | ownership | DUR-7 OWN-1 OWN-2 | The late report of a first stretch of work is taken for the report of the second.
-F48 | timers | DUR-5 SCH-1 SCH-3 OWN-10 RTY-5 BUD-4 | A delay longer than a message stays hidden multiplies the work that it delays.
+F48 | timers | DUR-5 SCH-1 SCH-3 OWN-10 RTY-5 BUD-4 | A delay longer than a message is hidden multiplies the work it delays.
 F49 | ownership | DUR-12 OWN-1 OWN-3 JRN-2 | A rescuer goes by an old list and rewrites what has ended or begun anew meanwhile.
 F50 | ownership | DUR-7 OWN-4 OWN-10 | By host name or age the dead pass for living, or somebody long at work for dead.
 F51 | deadlines | RTY-2 OWN-10 SCH-12 | The clock of a step runs on while it is parked, so that it times out and gets a twin.

@@ -274,10 +274,10 @@ def _exhausted(facts: Facts, last: Seen) -> Iterator[tuple[str, str, tuple[int, 
 def _out_of_time(facts: Facts, last: Seen) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     allowance, start = facts.history.plan.allowance, facts.start_ok()
     allowed_ns = allowance.elapsed_ns if allowance is not None else None
-    if allowed_ns is None or start is None or start.answered_at is None or facts.struck("jump"):
+    if allowed_ns is None or start is None or facts.struck("jump"):
         return
-    if facts.at_ns(last.asked) > facts.at_ns(start.answered_at) + allowed_ns:
-        yield "elapsed_ns", f"The run was allowed {allowed_ns / 1e9:g} s", (start.answered_at,)
+    if facts.at_ns(last.answered) >= start.event.at_ns + allowed_ns:
+        yield "elapsed_ns", f"The run was allowed {allowed_ns / 1e9:g} s", (start.at,)
 
 
 def _barred(facts: Facts, last: Seen) -> Iterator[str]:

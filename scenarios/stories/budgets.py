@@ -7,8 +7,6 @@ from scenarios.operation import Allowance, Reserve
 from scenarios.plan import Artifact, Call, Check, Child, Compensate, Model, Op, Par, Plan, Seq
 from scenarios.story import Story, ledger
 
-#: Longer than a lease shortened for testing: the work of a stopped worker is taken over.
-_PAUSE_NS = 800_000_000
 _SLOW = ("slow",)
 
 
@@ -37,7 +35,6 @@ STORIES = (
             Interruption("drop", Site("barrier", "sum", 1, "applied")),
             Interruption("reset", Site("barrier", "sum", 1, "applied")),
             Interruption("drop", Site("barrier", "plan", 1, "applied")),
-            Interruption("pause", Site("barrier", "sum", 1, "received"), ns=_PAUSE_NS),
         ),
         generic=False,
     ),

@@ -36,6 +36,7 @@ def test_the_time_a_run_may_take_ends_it_while_it_waits(store, clock):
     clock[0] += 300
     store.fire_timers()
     assert ended(store) == ("failed", "allowance-exhausted: elapsed")
+    assert views.status(store, "t")["usage"]["elapsed_ns"]["consumed"] == 300
 
 
 def test_what_is_under_way_is_followed_to_its_end(store, clock):
