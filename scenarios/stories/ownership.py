@@ -27,8 +27,15 @@ def _jump(site: Site, ns: int, then: Interruption | None = None) -> Interruption
     return Interruption("jump", site, ns=ns, then=then)
 
 
-_LONG = Interruption("delay", _applied("look"), ns=_SLOW_NS)
-_STOPPED = Interruption("pause", _applied("look"), ns=_PAUSE_NS)
+def _long(op: str) -> Interruption:
+    """The answer takes longer than a lease."""
+    return Interruption("delay", _applied(op), ns=_SLOW_NS)
+
+
+def _overtaken(op: str) -> Interruption:
+    """The owner comes back with its answer while the next one still waits for another."""
+    return Interruption("pause", _received(op), ns=_PAUSE_NS, then=Interruption("delay", _applied(op, 2), ns=_SLOW_NS))
+
 
 STORIES = (
     Story(
@@ -39,9 +46,8 @@ STORIES = (
         ),
         extras=(
             Interruption("pause", _applied("quote"), ns=_PAUSE_NS),
-            Interruption(
-                "pause", _received("quote"), ns=_PAUSE_NS, then=Interruption("delay", _applied("quote", 2), ns=_SLOW_NS)
-            ),
+            _overtaken("quote"),
+            _overtaken("note"),
             Interruption("pause", _applied("note"), ns=_STALL_NS),
         ),
         generic=False,
@@ -56,7 +62,12 @@ STORIES = (
         ),
         extras=(
             Interruption("steer", _received("consent"), target="letter"),
-            Interruption("steer", Site("waiting", "consent"), target="letter"),
+            Interruption(
+                "steer",
+                _received("consent"),
+                target="letter",
+                then=Interruption("kill", Site("ack", "consent", verb="decide", unit="engine")),
+            ),
         ),
         generic=False,
     ),
@@ -72,18 +83,19 @@ STORIES = (
     ),
     Story(
         "clocks",
-        "A long look, a rest and an order, while the clocks of the machines are set.",
-        in_order(Call("look", "reader", {"far": 1}), Sleep("rest", NAP_NS), ledger("order", "look")),
+        "A long look, a rest and another look, while the clocks of the machines are set.",
+        in_order(
+            Call("look", "reader", {"far": 1}), Sleep("rest", NAP_NS), Call("look-again", "reader", {}, ("look",))
+        ),
         extras=(
             *(
-                _jump(_received("look", unit="engine"), ns, then)
+                _jump(_received(op, unit="engine"), ns, _long(op))
+                for op in ("look", "look-again")
                 for ns in (_HOUR_NS, -_HOUR_NS)
-                for then in (_LONG, _STOPPED)
             ),
-            _jump(_received("look"), -_HOUR_NS, _LONG),
-            _jump(_received("look"), _HOUR_NS, _STOPPED),
-            _jump(Site("waiting", "rest", unit="engine"), _HOUR_NS),
-            _jump(Site("waiting", "rest", unit="engine"), -_HOUR_NS),
+            *(_jump(_received("look", unit=unit), _HOUR_NS, _overtaken("look-again")) for unit in ("engine", "worker")),
+            _jump(_received("look"), -_HOUR_NS, _long("look")),
+            *(_jump(Site("waiting", "rest", unit="engine"), ns) for ns in (_HOUR_NS, -_HOUR_NS)),
         ),
         generic=False,
     ),
@@ -109,9 +121,11 @@ STORIES = (
         "Receivers that take longer than a lease lasts: a slow owner is no dead one, and its namesake takes nothing from it.",
         in_order(Call("search", "reader", {"all": 1}), ledger("order", "search")),
         extras=(
-            Interruption("delay", _applied("search"), ns=_SLOW_NS),
-            Interruption("second", _received("search"), then=Interruption("delay", _applied("search"), ns=_SLOW_NS)),
-            Interruption("second", _received("order"), then=Interruption("delay", _applied("order"), ns=_SLOW_NS)),
+            _long("search"),
+            Interruption("second", _received("search"), then=_long("search")),
+            Interruption("second", _received("order"), then=_long("order")),
+            _overtaken("search"),
+            _jump(_received("search", unit="engine"), _HOUR_NS, _long("search")),
         ),
         generic=False,
     ),
