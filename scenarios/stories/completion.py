@@ -59,6 +59,7 @@ STORIES = (
             Interruption("lose-ack", Site("end")),
             Interruption("lose-ack", Site("end"), then=Interruption("kill", Site("end", unit="engine"))),
             Interruption("kill", Site("end", unit="engine")),
+            Interruption("cancel", Site("end")),
         ),
         generic=False,
     ),
