@@ -15,10 +15,15 @@ from scenarios.plan import Approve, Compensate, Wait
 
 
 def is_covered(facts: Facts, op: str) -> bool:
-    """Does a stop of the run cover this operation, its own or a child's?"""
+    """Does a stop of the run cover this operation, its own or a child's? Asking for authority is no work of it."""
     plan = facts.history.plan
     is_let_go = any(guard.kind == "detached" for guard in plan.guards(op))
-    return not is_let_go and not isinstance(plan.leaf(op), Compensate)
+    return not is_let_go and not isinstance(plan.leaf(op), Compensate | Approve)
+
+
+def may_lose(facts: Facts, op: str) -> bool:
+    """Is this operation in a race, so that it may count for nothing whatever it does?"""
+    return any(guard.kind == "race" for guard in facts.history.plan.guards(op))
 
 
 def is_inherited(facts: Facts, op: str) -> bool:

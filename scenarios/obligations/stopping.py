@@ -21,6 +21,7 @@ from scenarios.stops import (
     is_inherited,
     is_open,
     is_racing,
+    may_lose,
     not_begun,
     says_it_is_over,
     senders,
@@ -161,10 +162,14 @@ def _off_the_record(facts: Facts, over: list[Seen]) -> Iterator[Violation]:
     for seen in over:
         for shown in seen.status.operations if seen.status.state == "cancelled" else ():
             made = next((at for at in _records(facts, shown.id) if at < seen.asked), None)
-            if made is not None and shown.state in {"planned", "skipped"} and not facts.is_revocable(shown.id):
+            if made is not None and shown.state in {"planned", "skipped"} and not _counts_for_nothing(facts, shown.id):
                 sentence = f"{shown.id!r} had taken effect, but the cancelled run shows it as {shown.state}."
                 yield blame("amnesia", sentence, (made, seen.asked, seen.answered), shown.id)
                 return
+
+
+def _counts_for_nothing(facts: Facts, op: str) -> bool:
+    return may_lose(facts, op) or facts.is_revocable(op)
 
 
 def _records(facts: Facts, op: str) -> Iterator[int]:
@@ -199,7 +204,8 @@ def unresolved_stays_visible_after_a_stop(history: History) -> Finding:
     tested: set[str] = set()
     for seen in over:
         for op in senders(facts):
-            if op in facts.calls and not is_inherited(facts, op) and _is_open_question(facts, op, seen.asked):
+            is_own = op in facts.calls and not is_inherited(facts, op) and not may_lose(facts, op)
+            if is_own and _is_open_question(facts, op, seen.asked):
                 tested.add(op)
                 if (violation := _denied(facts, op, seen)) is not None:
                     found.setdefault(op, violation)
@@ -297,7 +303,7 @@ def _is_kept(seen: Seen, op: str) -> bool:
 def a_late_stop_is_told_so(history: History) -> Finding:
     facts = look(history)
     told = [one for one in facts.ordered("cancel") if any(ask.outcome != "indefinite" for ask in one.asks)]
-    done = [seen for seen in ended(facts) if seen.status.state != "cancelled"]
+    done = [seen for seen in facts.statuses if seen.status.state in {"done", "failed"}]
     tested = [
         one for one in told if any(seen.answered < one.asked_at for seen in done) or one.disposition == "too-late"
     ]

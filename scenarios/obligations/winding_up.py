@@ -14,6 +14,8 @@ from scenarios.plan import Child
 from scenarios.stops import accepted_stop, ended, is_inherited, senders
 from scenarios.verdict import Finding, Violation
 
+#: States of a compensation that did not come to its end as it should.
+_NOT_UNDONE = frozenset({"failed", "unknown", "unresolved"})
 #: What a child is called that is not over.
 _ALIVE = frozenset({"admitted", "runnable", "running", "waiting", "paused"})
 
@@ -46,16 +48,17 @@ def descendants_stop_with_their_owner(history: History) -> Finding:
     begun = [op for op in owned if any(request.at < stop.ok_at for request in facts.dispatches(op))]
     let_go = [child for child in children if child.detached and "/" not in child.id and _has_begun(facts, child)]
     found = [one for op in owned if (one := admitted(facts, op, stop.ok_at))]
-    found += _orphans(ends[:1])
+    found += _orphans(facts, ends[:1])
     found += [one for child in let_go if (one := _taken_along(facts, child))]
     return Finding(len(begun) + len(let_go), tuple(found))
 
 
-def _orphans(ends: list[Seen]) -> Iterator[Violation]:
+def _orphans(facts: Facts, ends: list[Seen]) -> Iterator[Violation]:
     """Children of its own that a cancelled run shows alive."""
+    let_go = {f"{facts.history.run}/{child.id}" for child in facts.history.plan.children() if child.detached}
     for seen in ends:
         for child in seen.status.children:
-            if not child.detached and child.state in _ALIVE:
+            if child.run not in let_go and not child.detached and child.state in _ALIVE:
                 sentence = f"The run was shown cancelled, and its child {child.run!r} {child.state}."
                 yield blame("leak", sentence, (seen.asked, seen.answered), child.run)
 
