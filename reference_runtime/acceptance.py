@@ -47,7 +47,7 @@ class Acceptance(Progress, Particulars, Reconcile):
         """Take what an invocation came to. None when it counts, also when it is repeated; else why it does not."""
         with self._transaction():
             op = self._operation(grant.attempt, grant.operation)
-            if self._already_settled(grant, report, answer):
+            if self._already_settled(grant, report, answer, detail):
                 return None
             if not self._apply(op, report, grant.generation, grant.version, answer, detail, facts):
                 return self._reject(grant, report, canonical(answer) if answer is not None else detail)
@@ -164,7 +164,8 @@ class Acceptance(Progress, Particulars, Reconcile):
         due_ns = time.time_ns() + delay_ns
         verdict, reason = decide(remedy, self.past_of(op, remedy), self.limits_of(op), due_ns)
         if verdict == "repeat" and self.is_halted(op.attempt) and op.kind not in ("compensate", "sweep"):
-            verdict, reason = "give_up" if op.in_doubt else "exhaust", "cancelled"
+            self._end(op, "give_up" if op.in_doubt else "skip", f"cancelled: {report} after {op.tries} tries")
+            return
         if verdict == "repeat" and self.too_late(op._replace(remedy=remedy), due_ns):
             self._end_unaffordable(op, "deadline")
             return
@@ -176,7 +177,7 @@ class Acceptance(Progress, Particulars, Reconcile):
             )
 
     def _end(self, op: Operation, move: Move, reason: str) -> bool:
-        """End an operation without a result: left unresolved, or failed where nothing of it can have happened."""
+        """End an operation without a result: left unresolved, or where nothing of it can have happened, failed or skipped."""
         self.end_search(op, "unresolved")
         if op.kind == "compensate":  # whatever came of its tries: what it was to undo stands
             move = "give_up"
@@ -192,7 +193,7 @@ class Acceptance(Progress, Particulars, Reconcile):
         """End an unknown outcome of a run that is to stop: nothing is sent again, and what may have happened stays visible."""
         if op.kind == "compensate" or op.remedy != "repeat":
             return
-        self._end(op, "give_up" if op.in_doubt else "exhaust", "cancelled: not tried again")
+        self._end(op, "give_up" if op.in_doubt else "skip", "cancelled: not tried again")
 
     def past_of(self, op: Operation, remedy: Remedy) -> Past:
         """What the operation has been through, from its rows: counted across crashes and workers."""
@@ -224,9 +225,11 @@ class Acceptance(Progress, Particulars, Reconcile):
         self._audit_holder(self._operation(grant.attempt, grant.operation).task, grant, "refuse", f"stale {report}")
         return Rejected(f"generation {grant.generation} no longer owns {grant.attempt}:{grant.operation}")
 
-    def _already_settled(self, grant: Grant, report: Report, answer: Mapping[str, Any] | None) -> bool:
+    def _already_settled(self, grant: Grant, report: Report, answer: Mapping[str, Any] | None, detail: str) -> bool:
+        """Whether this very word was taken before; that somebody else had come to the same is another matter."""
         row = self._row("SELECT report, detail FROM invocation WHERE generation = ?", grant.generation)
-        return row is not None and row[0] == report and (answer is None or row[1] == canonical(answer))
+        said = canonical(answer) if answer is not None else detail
+        return row is not None and tuple(row) == (report, said)
 
     def _open_invocation(self, generation: int) -> bool:
         return self._row("SELECT 1 FROM invocation WHERE generation = ? AND ended_ns IS NULL", generation) is not None

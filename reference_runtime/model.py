@@ -64,6 +64,7 @@ TRANSITIONS: Mapping[tuple[State, Move], State] = {
     ("unknown", "find"): "reconciled",  # the receiver knows the effect
     ("unknown", "give_up"): "unresolved",  # stays visible, with its owner, for somebody to settle
     ("unknown", "exhaust"): "failed",  # no further try, and it is known that none of them had an effect
+    ("unknown", "skip"): "skipped",  # stopped before a further try, and none had an effect: no result of its own
     ("unknown", "notice"): "reconciled",  # the receiver's own late word that the effect happened
     ("unresolved", "notice"): "reconciled",  # the one way out: somebody settled it
 }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.audit import Audit
+from reference_runtime.control import Control
+from reference_runtime.model import canonical
+
+if TYPE_CHECKING:
+    from reference_runtime.model import Json, Move
 
 
 @mutant("audit-updated-in-place", "JRN-8", shown_by="receivers/kill@shipment#1.applied")
@@ -60,3 +65,55 @@ def decisions_by_the_engine(patch: Patch) -> None:
 
     original = Audit.audit
     patch.replace(Audit, "audit", audit)
+
+
+# ---- control as a result
+
+
+def _close(store: Control, attempt: str, kind: str, state: str, move: Move, nonce: str | None) -> None:
+    """End what is under way of this kind by what stopped it."""
+    where = "WHERE o.attempt = ? AND o.kind = ? AND o.state = ? AND o.opened_ns IS NOT NULL"
+    for op in store._operations(where, attempt, kind, state):  # noqa: SLF001 - a mutant goes where it should not
+        answer = None if nonce is None else canonical({"nonce": nonce})
+        store._move(op, move, op.generation, op.version, answer, "cancelled: by whoever stopped the run")  # noqa: SLF001 - as above
+        store._release(op.generation)  # noqa: SLF001 - as above
+        if nonce is not None:
+            store._advance(op.attempt, op.id)  # noqa: SLF001 - as above
+
+
+@mutant("stop-fails-calls", "JRN-9", shown_by="interlude/cancel@pack#1.applied")
+def stop_fails_calls(patch: Patch) -> None:
+    """A call that is under way when its run is stopped has failed, as far as the journal goes."""
+
+    def halt(self: Control, attempt: str) -> None:
+        original(self, attempt)
+        _close(self, attempt, "call", "dispatched", "refuse", None)
+
+    original = Control.halt
+    patch.replace(Control, "halt", halt)
+
+
+@mutant("stop-answers-waits", "JRN-9", shown_by="interlude/cancel@waiting:word")
+def stop_answers_waits(patch: Patch) -> None:
+    """A wait that a stop wakes takes the stop for its signal."""
+
+    def halt(self: Control, attempt: str) -> None:
+        _close(self, attempt, "wait", "planned", "release", "cancelled")
+        original(self, attempt)
+
+    original = Control.halt
+    patch.replace(Control, "halt", halt)
+
+
+@mutant("pause-is-the-answer", "JRN-9", shown_by="interlude/halt@pack#1.applied")
+def pause_is_the_answer(patch: Patch) -> None:
+    """A call that is under way when its run is paused is accepted with the pause as its answer."""
+
+    def pause(self: Control, task: str, id_: str) -> Json:
+        answer = original(self, task, id_)
+        with self._transaction():
+            _close(self, self._current_attempt(task), "call", "dispatched", "accept", "paused")
+        return answer
+
+    original = Control.pause
+    patch.replace(Control, "pause", pause)

@@ -13,7 +13,7 @@ from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Said, Seen
-from scenarios.plan import Approve
+from scenarios.plan import Approve, Artifact, Call, Check, Compensate, Model, Requester, Wait
 from scenarios.verdict import Finding, Violation
 
 _NAMED = ("actor", "authority", "action", "target")
@@ -141,3 +141,87 @@ def _one_after_the_other(facts: Facts, before: int) -> list[Seen]:
         if seen.answered < before and (not found or seen.asked > found[-1].answered):
             found.append(seen)
     return found
+
+
+@obligation(
+    "JRN-9",
+    kind="safety",
+    profile="Durable",
+    promise="A stop or a pause is no step's result: what it meets under way is accepted with what its receiver or its signal "
+    "said, failed when it was refused, and nothing else.",
+    tested_by="cancel and pause while calls, waits and timers are on, then going on and a look at what came of them",
+    anomaly="false certainty",
+    minimum=3,
+    causes=(
+        "cancellation is an exception, and the step's memo keeps exceptions as results",
+        "everything that is open is closed as failed when the run is stopped",
+        "what a wait is woken with is its answer, also when it is a stop that wakes it",
+    ),
+    learnt_from=("F01", "F07"),
+)
+def control_is_no_result(history: History) -> Finding:
+    facts = look(history)
+    stop = next((one for one in facts.commands if one.verb in {"cancel", "pause"} and one.ok_at is not None), None)
+    if stop is None or stop.ok_at is None or stop.disposition == "too-late":
+        return Finding()
+    after = [seen for seen in facts.statuses if seen.answered > stop.asked_at]
+    met = _met(facts, stop.asked_at) if any(seen.answered > stop.ok_at for seen in after) else frozenset[str]()
+    found: dict[str, Violation] = {}
+    for seen in after:
+        for op, wrong in _made_up(facts, seen, stop):
+            found.setdefault(op, wrong)
+    return Finding(len(met), tuple(found.values()))
+
+
+def _met(facts: Facts, index: int) -> frozenset[str]:
+    """What was under way at event `index`: calls without an answer, and what the run was waiting for."""
+    sent = (one for one in facts.sent if one.at < index and is_own(one.op))
+    calls = {one.op for one in sent if not any(o.op == one.op and o.settled_before(index) for o in facts.sent)}
+    shown = [seen.status for seen in facts.statuses if seen.answered < index]
+    waits = {shown[-1].on} if shown and shown[-1].state == "waiting" and shown[-1].on is not None else set()
+    return frozenset(calls | {f"on {name}" for name in waits})
+
+
+def _made_up(facts: Facts, seen: Seen, stop: Command) -> Iterator[tuple[str, Violation]]:
+    """Operations that a status shows ended in a way that nobody but the stop can have brought about."""
+    shown = {op.id: op for op in seen.status.operations}
+    for op, nonce in seen.accepted().items():
+        if is_own(op) and not _was_given(facts, op, nonce, seen.answered):
+            with_ = f"with {nonce!r}, which nobody had given" if nonce else "though nobody had answered it"
+            yield op, _by_control(f"{op!r} is shown accepted {with_}", seen, stop, op)
+    for op, call in facts.calls.items():
+        if op in shown and shown[op].state == "failed" and is_own(op) and _can_only_be_refused(facts, call, seen):
+            yield op, _by_control(f"{op!r} is shown failed, though nobody had refused it", seen, stop, op)
+
+
+def _was_given(facts: Facts, op: str, nonce: str | None, before: int) -> bool:
+    """Is an accepted answer one that a receiver, a signal or a notice had brought by event `before`?
+
+    What a harness decides by itself (a timer, a wait that timed out, a drawn value, a child) is given by nobody.
+    """
+    leaf = facts.history.plan.leaf(op)
+    if isinstance(leaf, Wait):
+        names = {one.nonce for one in facts.signals if one.name == leaf.signal and one.asked_at < before}
+        return nonce in names or (nonce is None and (leaf.timeout_ns is not None or bool(names)))
+    if not isinstance(leaf, Call | Model | Compensate | Artifact | Check):
+        return True
+    replies = {one.reply.nonce for one in facts.sent if one.op == op and one.reply and (one.replied_at or 0) < before}
+    given = {one for one in replies if one} | {one.nonce for one in facts.notices(op) if one.nonce}
+    return bool(given) if nonce is None else nonce in given
+
+
+def _can_only_be_refused(facts: Facts, call: Requester, seen: Seen) -> bool:
+    """Is a refusal the only thing that can have failed this call, and was there none by the time of this status?"""
+    plan = facts.history.plan
+    limited = plan.allowance is not None or plan.deadline_ns is not None or facts.code_changed()
+    if not isinstance(call, Call) or limited or call.tries is not None or call.elapsed_ns is not None:
+        return False
+    sent = [one for one in facts.sent if one.op == call.id and one.at < seen.answered]
+    return "poison" not in call.params and not any(one.idle for one in sent)
+
+
+def _by_control(what: str, seen: Seen, stop: Command, op: str) -> Violation:
+    sentence = f"{what}; it was under way, or still to come, when {stop.verb!r} was acknowledged."
+    return blame(
+        "false certainty", sentence, (stop.asked_at, stop.ok_at or stop.asked_at, seen.asked, seen.answered), op
+    )

@@ -150,19 +150,16 @@ def unknown_is_written_as_unknown(history: History) -> Finding:
     tested: set[str] = set()
     found: dict[str, Violation] = {}
     for said in _journals(facts, "transitions"):
-        written = chains(said.body)
+        written = by_leaf(row for rows in chains(said.body).values() for row in rows)
         for op, requests in deeds(facts, said.asked).items():
             lost = next((one for one in requests if _was_lost(one, said.asked)), None)
-            if lost is None or op not in written:
+            rows = written.get(op, [])
+            if lost is None or not rows:
                 continue
             again = _follow_up(facts, lost, said.asked)
-            hasty = (
-                _failed_at_once(written[op])
-                and _only_refusals_fail(facts, op)
-                and not any(one.idle for one in requests)
-            )
-            quiet = again is not None and all(row.to_state != "unknown" for row in written[op])
-            tested |= {op} if again is not None or written[op][-1].to_state != "dispatched" else set()
+            hasty = _failed_at_once(rows) and _only_refusals_fail(facts, op) and not any(one.idle for one in requests)
+            quiet = again is not None and all(row.to_state != "unknown" for row in rows)
+            tested |= {op} if again is not None or rows[-1].to_state != "dispatched" else set()
             if hasty or quiet:
                 found.setdefault(op, _certain(lost, again, said, is_failed=hasty))
     return Finding(len(tested), tuple(found.values()))
@@ -185,7 +182,7 @@ def _only_refusals_fail(facts: Facts, op: str) -> bool:
     return isinstance(facts.calls.get(op), Call | Compensate)
 
 
-def _failed_at_once(rows: tuple[Transition, ...]) -> bool:
+def _failed_at_once(rows: list[Transition]) -> bool:
     return any((row.from_state, row.to_state) == ("dispatched", "failed") for row in rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scenarios.interruption import Interruption, Site
+from scenarios.interruption import Action, Interruption, Site
 from scenarios.plan import Artifact, Call, Compensate, Fail, Par, Race, Seq, Sleep, Wait
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
@@ -10,6 +10,7 @@ from scenarios.story import NAP_NS, Story, in_order, ledger
 _TOKEN, _PASSWORD = "token", "password"
 #: While nobody has noticed yet that a worker is dead.
 _SOON = Site("time", ns=100_000_000, unit="engine")
+_CONTROL: tuple[Action, ...] = ("cancel", "halt")
 
 STORIES = (
     Story(
@@ -68,6 +69,28 @@ STORIES = (
             *(
                 Interruption("kill", Site("barrier", op, 1, "applied"), then=Interruption("forget", _SOON))
                 for op in ("parcel", "close", "letter")
+            ),
+        ),
+        generic=False,
+    ),
+    Story(
+        "interlude",
+        "An order is stopped, or held for a while, with a call, a wait and a timer under way, and a receiver that has no room.",
+        in_order(
+            ledger("order"),
+            Par("meanwhile", (ledger("pack", "order"), Wait("word", "go"), Sleep("rest", NAP_NS))),
+            Call("haul", "flaky", {"n": 1}, ("pack", "word"), ("429", "429")),
+            ledger("close", "haul"),
+        ),
+        extras=(
+            *(
+                Interruption(action, site, ns=2 * NAP_NS if action == "halt" else 0)
+                for action in _CONTROL
+                for site in (
+                    Site("barrier", "pack", 1, "applied"),
+                    Site("waiting", "word"),
+                    Site("barrier", "haul", 1, "replied"),
+                )
             ),
         ),
         generic=False,

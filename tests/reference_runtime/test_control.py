@@ -102,7 +102,7 @@ def test_a_lost_answer_is_not_tried_again_after_a_stop(store):
     settle(store, tickets["b"], "unknown")
     settle(store, tickets["c"], "unsent")
     status = views.status(store, "t")
-    assert (status["state"], states(status)) == ("cancelled", {"a": "unresolved", "b": "unresolved", "c": "failed"})
+    assert (status["state"], states(status)) == ("cancelled", {"a": "unresolved", "b": "unresolved", "c": "skipped"})
     assert "a unresolved" in status["reason"]
 
 

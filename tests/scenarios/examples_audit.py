@@ -120,3 +120,87 @@ breaks(
     .journal(transitions=[move("a", "planned", "dispatched"), move("a", "dispatched", "succeeded", None, 2)]),
     "torn view",
 )
+
+# --- JRN-9 ------------------------------------------------------------------------------------------------------------
+WAITING = plan("a ledger", "w wait go", "b ledger a,w")
+holds(
+    "JRN-9",
+    "a call under way is accepted with what its receiver said, though its run is cancelled",
+    Story(PAIR)
+    .up()
+    .start()
+    .request("a")
+    .applied()
+    .cancel()
+    .reply()
+    .status("cancelled", ops={"a": "succeeded a1", "b": "planned"}),
+)
+holds(
+    "JRN-9",
+    "paused with a call and a wait open, and gone on with as if nothing had been",
+    Story(WAITING)
+    .up()
+    .start()
+    .call("a")
+    .status("waiting", on="go", ops={"a": "succeeded a1", "w": "planned", "b": "planned"})
+    .halt()
+    .status("waiting", on="go", ops={"a": "succeeded a1", "w": "planned", "b": "planned"}, paused=True)
+    .go_on()
+    .signal("s1")
+    .call("b")
+    .done(),
+)
+holds(
+    "JRN-9",
+    "refused, and so failed, in the middle of a stop; the other was never sent",
+    Story(plan("a ledger", "b ledger a"))
+    .up()
+    .start()
+    .request("a")
+    .cancel()
+    .reply("rejected")
+    .status("cancelled", ops={"a": "failed", "b": "skipped"}),
+)
+holds(
+    "JRN-9",
+    "what nobody knows stays open, and a stop that came too late stops nothing",
+    Story(PAIR)
+    .up()
+    .start()
+    .call("a")
+    .call("b")
+    .done()
+    .cancel(disposition="too-late")
+    .status("done", result={"a": "a1", "b": "b1"}),
+    exercised=0,
+)
+breaks(
+    "JRN-9",
+    "the stop is the step's failure",
+    Story(PAIR).up().start().request("a").applied().cancel().status("cancelled", ops={"a": "failed", "b": "planned"}),
+    "false certainty",
+)
+breaks(
+    "JRN-9",
+    "the stop is the wait's answer",
+    Story(WAITING)
+    .up()
+    .start()
+    .call("a")
+    .status("waiting", on="go")
+    .cancel()
+    .status("cancelled", ops={"a": "succeeded a1", "w": "succeeded cancelled"}),
+    "false certainty",
+)
+breaks(
+    "JRN-9",
+    "the pause is the call's answer",
+    Story(PAIR).up().start().request("a").halt().go_on().status("running", ops={"a": "succeeded paused"}),
+    "false certainty",
+)
+breaks(
+    "JRN-9",
+    "accepted without any answer",
+    Story(PAIR).up().start().request("a").cancel().status("cancelled", ops={"a": "succeeded"}),
+    "false certainty",
+)
