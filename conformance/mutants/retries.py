@@ -39,13 +39,13 @@ def _on_restart(patch: Patch, column: str, value: str) -> None:
     patch.replace(Server, "__init__", init)
 
 
-@mutant("tries-forgotten-by-restart", "RTY-1", shown_by="stingy/kill@nag#2.replied(engine)")
+@mutant("tries-forgotten-by-restart", "RTY-1", shown_by="stingy/kill@nag#1.replied+kill@*#1.replied(engine)")
 def tries_forgotten_by_restart(patch: Patch) -> None:
     """The tries of what is under way are counted in the server's memory: a restart begins anew."""
     _on_restart(patch, "tries", "0")
 
 
-@mutant("tries-counted-by-worker", "RTY-1", shown_by="stingy/kill@nag#2.replied")
+@mutant("tries-counted-by-worker", "RTY-1", shown_by="stingy/kill@nag#1.replied(engine)+kill@*#1.replied")
 def tries_counted_by_worker(patch: Patch) -> None:
     """Each worker counts its own tries, and knows nothing of those of a worker that died."""
 

@@ -19,6 +19,8 @@ _ESCALATION_DEATHS = 3
 _ON_ITS_WAY_NS = 1_000_000_000
 #: More questions than this, all of them unanswered, are a search without bounds.
 LOOKUPS_MAX = 100
+#: So many since faults have stopped, and the last of them just before the end: a search that is under way, and goes on.
+_MANY_LOOKUPS = 10
 _UNKNOWN = frozenset({"unknown", "unresolved"})
 
 
@@ -264,10 +266,11 @@ def _endless(facts: Facts, call: Requester, failed: list[Request]) -> Violation 
     if len(failed) > LOOKUPS_MAX:
         sentence = f"{call.service} was asked {len(failed)} times what became of {call.id!r}, and never told."
         return blame("overspend", sentence, (failed[0].at, failed[-1].at), call.id)
-    last = facts.last_seen()
-    if last is None or facts.closed is None or facts.closed_as() != "bound" or last.status.state in TERMINAL:
+    last, quiet = facts.last_seen(), facts.quiet
+    if last is None or quiet is None or facts.closed is None or facts.closed_as() != "bound":
         return None
-    if not is_calm(facts, facts.closed) or not _only_this(facts, call):
+    since = [one for one in failed if one.at > quiet]
+    if last.status.state in TERMINAL or len(since) < _MANY_LOOKUPS or not _only_this(facts, call):
         return None
     sentence = (
         f"{call.service} was asked {len(failed)} times what became of {call.id!r}; the search has not come to an end."

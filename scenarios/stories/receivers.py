@@ -99,8 +99,8 @@ STORIES = (
             ledger("bill", "box", "crate"),
         ),
         extras=(
+            Interruption("unmatched", Site("ack", verb="start")),
             Interruption("kill", Site("barrier", "crate", 1, "received")),
-            Interruption("kill", Site("barrier", "box", 2, "applied")),
         ),
         generic=False,
     ),

@@ -12,6 +12,12 @@ _OUT = ("error-before",) * 12
 _PATIENCE_NS = 400_000_000
 _AWAY_NS = 1_600_000_000
 
+
+def _both(site: Site, other: str) -> Interruption:
+    """A kill, and as soon as that unit is back and has something answered, a kill of the other one."""
+    return Interruption("kill", site, then=Interruption("kill", Site("barrier", None, 1, "replied", unit=other)))
+
+
 STORIES = (
     Story(
         "stingy",
@@ -28,14 +34,10 @@ STORIES = (
             ledger("note", "poll", "nag"),
         ),
         extras=(
-            Interruption("kill", Site("barrier", "nag", 2, "replied")),
-            Interruption("kill", Site("barrier", "nag", 2, "replied", unit="engine")),
-            Interruption("kill", Site("barrier", "poll", 1, "received")),
-            Interruption(
-                "kill",
-                Site("barrier", "nag", 1, "replied"),
-                then=Interruption("kill", Site("barrier", None, 1, "received")),
-            ),
+            # Both die, one after the other: neither may have counted for itself.
+            _both(Site("barrier", "nag", 1, "replied"), "engine"),
+            _both(Site("barrier", "nag", 1, "replied", unit="engine"), "worker"),
+            _both(Site("barrier", "poll", 1, "received"), "engine"),
         ),
         generic=False,
     ),
