@@ -12,7 +12,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, events: what the store shows;
-- rpc: one JSON object a line; server: owns the store, keeps time, takes work back; client: asks until answered;
+- rpc: one JSON object a line; clock: whether somebody has set it; server: owns the store, keeps time, takes work back;
+  client: asks until answered;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
 - commands, replay, workflow, interpreter: the other style, async functions driven by their history; turns, turn_verbs and

@@ -61,7 +61,7 @@ class Ownership(Acceptance):
         Asked again (the answer was lost), it hands out what it handed out before and nothing else.
         """
         with self._transaction():
-            is_repeat = self._already_settled(grant, report, answer)
+            is_repeat = self._already_settled(grant, report, answer, detail)
             if (rejected := self.settle(grant, report, answer, detail, facts)) is not None:
                 return rejected, []
             if is_repeat:

@@ -110,9 +110,9 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
                 yield earlier, later
 
 
-def patience_ns(facts: Facts) -> int:
+def patience_ns(facts: Facts, part: float = _PATIENCE) -> int:
     """How long a worker certainly waits for an answer before it may take it for lost; 0 where nobody has told it."""
-    return int((facts.history.declared.call_timeout_ns or 0) * _PATIENCE)
+    return int((facts.history.declared.call_timeout_ns or 0) * part)
 
 
 def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:

@@ -12,11 +12,13 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request
 from scenarios.plan import Call, Requester
-from scenarios.tenure import Overtaken, is_known_only_by, overtaken
+from scenarios.tenure import Overtaken, is_known_only_by, overtaken, patience_ns
 from scenarios.verdict import Finding, Violation
 
 #: Directions that were taken into the state.
 _TAKEN = frozenset({"released", "buffered"})
+#: Of the time a worker is told to wait, the part after which an answer that lies there is taken for one, and not for a loss.
+_STILL_GOOD = 0.9
 
 
 @obligation(
@@ -217,11 +219,13 @@ def rejected_result_is_kept(history: History) -> Finding:
 
 
 def _had_time(facts: Facts, one: Overtaken, asked: int) -> bool:
-    """Did the replaced worker get its answer, live on, and have two leases of undisturbed time to hand it in?"""
+    """Did the replaced worker get its answer in time, live on, and have two leases of undisturbed time to hand it in?"""
     lease_ns = facts.history.declared.lease_ns
-    worker = one.old.event.incarnation
+    worker, away_ns = one.old.event.incarnation, facts.at_ns(one.resumed) - one.old.event.at_ns
     if lease_ns is None or one.old.answer is None or (one.old.replied_at or asked) > one.resumed or facts.storm[1]:
         return False
     gone = facts.died.get(worker, asked) < asked or any(one.resumed < at for at in facts.paused[worker])
-    disturbed = facts.death_between(one.resumed, asked)
-    return not gone and not disturbed and facts.at_ns(asked) - facts.at_ns(one.resumed) >= 2 * lease_ns
+    in_time = (
+        away_ns < patience_ns(facts, _STILL_GOOD) and facts.at_ns(asked) - facts.at_ns(one.resumed) >= 2 * lease_ns
+    )
+    return in_time and not gone and not facts.death_between(one.resumed, asked)

@@ -176,6 +176,10 @@ def test_a_late_result_of_an_older_generation_is_kept_apart(store):
     assert isinstance(store.settle(stale, "succeeded", {"nonce": "old"}, ""), Rejected)
     assert views.status(store, "t")["result"] == {"a": "new"}
     assert [row["generation"] for row in views.journal(store, "t")["rejected"]] == [stale.generation] * 2
+    assert isinstance(store.settle(stale, "unknown", None, "no answer"), Rejected), (
+        "as was assumed, but it is its own word"
+    )
+    assert [row["report"] for row in views.journal(store, "t")["rejected"]][-1] == "unknown"
 
 
 def test_a_lease_taken_back_before_the_intent_dispatches_nothing(store):

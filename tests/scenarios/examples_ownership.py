@@ -15,7 +15,11 @@ READ = plan("a reader", "b ledger a")
 QUOTE = plan("a reader")
 FENCED = plan("a fenced")
 LETTER = Plan(Seq("main", (Approve("ok", "m"), Call("m", "mailer", {"amount": 100}))))
-JOURNAL: dict[str, object] = {"verbs": ("start", "status", "signal", "resume", "journal"), "lease_ns": 10_000_000}
+JOURNAL: dict[str, object] = {
+    "verbs": ("start", "status", "signal", "resume", "journal"),
+    "lease_ns": 10_000_000,
+    "call_timeout_ns": 500_000_000,
+}
 
 
 def story(of: Plan, **declared: object) -> Story:
@@ -247,6 +251,22 @@ holds(
     .resume(1)
     .later(30)
     .journal(rejected=[{**KEPT, "report": "unknown", "nonce": None}]),
+)
+holds(
+    "OWN-7",
+    "its own patience was over when it came back: it had nothing to tell",
+    story(QUOTE, **JOURNAL)
+    .request("a")
+    .pause()
+    .applied()
+    .reply()
+    .up()
+    .call("a")
+    .later(600)
+    .resume(1)
+    .later(30)
+    .journal(rejected=[]),
+    exercised=0,
 )
 breaks(
     "OWN-7",
