@@ -226,6 +226,24 @@ holds(
     "the word of it is lost with a server that dies",
     listed(over(False).kill(unit="engine").up("engine").done(delivered=False), "p").settled(),
 )
+holds(
+    "CPL-4",
+    "blocked, and blocked by something else when somebody had looked after the first",
+    begin()
+    .check("c", "skipped")
+    .status("blocked", ops={"c": "unresolved"}, delivered=False)
+    .status("blocked", ops={"c": "unresolved"}, delivered=True)
+    .status("blocked", ops={"c": "unresolved"}, delivered=False)
+    .settled(),
+)
+holds(
+    "CPL-4",
+    "on a bad link the question came twice, and the first answer got lost",
+    listed(
+        Story(CHECKED, **TELLS).fired("storm").up().start().upload("p").check("c").done(delivered=True), "p"
+    ).settled(),
+    exercised=0,
+)
 breaks("CPL-4", "handed over before anybody had it", over(True), "false certainty")
 breaks("CPL-4", "handed over before there is one", begin().status("running", delivered=True), "false certainty")
 breaks("CPL-4", "handed over, and forgotten", over(False, True, False), "amnesia")
