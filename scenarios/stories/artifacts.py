@@ -61,7 +61,8 @@ STORIES = (
         "dispute",
         "Minutes are published and a report is on its way when the vote is refused: the run fails, and what it has is kept.",
         in_order(
-            Artifact("minutes", "minutes", 40),
+            ledger("meet"),
+            Artifact("minutes", "minutes", 40, 1, ("meet",)),
             Par("both", (Artifact("report", "report", 150, 3), Call("vote", "flaky", {"n": 1}, (), ("reject",)))),
             ledger("announce", "report"),
         ),

@@ -12,8 +12,9 @@ def _kill(op: str, barrier: Barrier, unit: str = "worker") -> Interruption:
 
 
 def _checked(*script: str) -> Plan:
-    """A paper is published, checked, and filed once it has passed."""
-    return in_order(Artifact("paper", "paper", 60), Check("proof", "paper", script), ledger("file", "paper"))
+    """A paper is written, published, checked, and filed once it has passed."""
+    paper = Artifact("paper", "paper", 60, 1, ("write",))
+    return in_order(ledger("write"), paper, Check("proof", "paper", script), ledger("file", "paper"))
 
 
 #: What is said of a check, more often than any harness asks, and the story of it.
