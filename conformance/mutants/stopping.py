@@ -175,6 +175,22 @@ def grace_without_end(patch: Patch) -> None:
     patch.replace(Control, "_grace_over", lambda _self, _attempt: None)
 
 
+@mutant(
+    "children-without-grace",
+    "CAN-6",
+    shown_by="household/cancel@kid/friend/toss#1.received+delay@kid/friend/toss#1.applied",
+)
+def children_without_grace(patch: Patch) -> None:
+    """When the grace is over what is under way is taken from the run itself, and not from its children."""
+
+    def grace_over(self: Control, attempt: str) -> None:
+        if self.owning_attempt(attempt) is None:
+            original(self, attempt)
+
+    original = Control._grace_over  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Control, "_grace_over", grace_over)
+
+
 @mutant("no-cleanup-after-a-stop", "CAN-7", shown_by="unwind/cancel@waiting:final")
 def no_cleanup_after_a_stop(patch: Patch) -> None:
     """Only runs that fail are cleaned up after; one that is stopped is left as it is."""

@@ -268,7 +268,7 @@ def _is_deaf(facts: Facts, request: Request, over_ns: int) -> bool:
 def _overstayed(facts: Facts, request: Request, stop: Command, latest_ns: int) -> Violation | None:
     """Deaf work that many statuses still showed at work when it had to be over long since."""
     late = [seen for seen in facts.seen_after(stop.ok_at or 0) if facts.at_ns(seen.asked) > latest_ns]
-    shown = [seen for seen in late if _is_kept(seen, request.op)]
+    shown = [seen for seen in late if _is_kept(facts, seen, request.op)]
     if len(shown) < _SHOWINGS or not is_undisturbed(facts, request, shown[_SHOWINGS - 1].answered):
         return None
     after_ns = facts.at_ns(shown[0].asked) - facts.at_ns(stop.ok_at or 0)
@@ -278,11 +278,12 @@ def _overstayed(facts: Facts, request: Request, stop: Command, latest_ns: int) -
     return blame("stuck", sentence, (request.at, stop.ok_at or 0, shown[0].asked, shown[-1].answered), request.op)
 
 
-def _is_kept(seen: Seen, op: str) -> bool:
-    """Does a status show the run not over, with this operation, if it shows any, still under way?"""
+def _is_kept(facts: Facts, seen: Seen, op: str) -> bool:
+    """Does a status show the run not over, with this operation, if it shows such, still under way?"""
     shown = seen.operation(op)
-    under_way = shown is None and not seen.status.operations
-    return seen.status.state not in TERMINAL and (under_way or (shown is not None and shown.state == "dispatched"))
+    if shown is None and seen.status.operations and not is_inherited(facts, op):
+        return False
+    return seen.status.state not in TERMINAL and (shown is None or shown.state == "dispatched")
 
 
 @obligation(

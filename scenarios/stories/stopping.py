@@ -103,7 +103,7 @@ STORIES = (
             _cancel("lodger/bed", then=_kill("lodger/bed", "engine")),
             _cancel("kid/school", then=_late("kid/school", "delay", _BUSY_NS)),
             _cancel("kid/school", then=_kill("kid/school", "engine")),
-            _cancel("kid/friend/toss"),
+            _cancel("kid/friend/toss", then=_late("kid/friend/toss", "delay", _DEAF_NS)),
             _cancel("kid/friend/catch", then=_kill("kid/friend/catch")),
             Interruption("cancel", Site("end")),
         ),

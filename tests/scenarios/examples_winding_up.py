@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scenarios.history import Asked, ChildStatus, State, Status
 from scenarios.plan import Child
-from tests.scenarios.build import Story, plan, seq
+from tests.scenarios.build import MS, Story, plan, seq
 from tests.scenarios.examples import breaks, holds
 
 OPS = {"shows_operations": True}
@@ -81,6 +81,22 @@ breaks(
 )
 breaks("CAN-5", "the lodger is put out too", asked_of(lodging(), "lodger", "cancelled"), "leak")
 breaks("CAN-5", "nobody knows the lodger", asked_of(lodging(), "lodger", "unknown"), "amnesia")
+
+
+# --- CAN-6, of children -----------------------------------------------------------------------------------------------
+GRACE = {"shows_operations": True, "grace_ns": 300 * MS, "call_timeout_ns": 1000 * MS}
+
+
+def deaf_child(times: int) -> Story:
+    """Stopped as the child's first call is under way, and seen `times` times long after the grace."""
+    story = Story(FAMILY, **GRACE).up().start().call("a").request("kid/k1").cancel().later(700)
+    for _ in range(times):
+        story.status("running", ops={"a": "succeeded a1", "kid": "dispatched", "b": "planned"}, cancel="delivered")
+    return story
+
+
+holds("CAN-6", "a child is a moment late to be given up", deaf_child(3).status("cancelled"))
+breaks("CAN-6", "a child is waited for without end", deaf_child(12), "stuck")
 
 
 # --- CAN-7 ------------------------------------------------------------------------------------------------------------
