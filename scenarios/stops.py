@@ -79,12 +79,12 @@ def not_begun(facts: Facts, op: str, index: int) -> tuple[int, str] | None:
     """
     missing = next(facts.missing(op, index), None)
     if missing is not None:
-        return index, f"{missing!r}, which it depends on, had not been answered yet"
+        return index, f"at the acknowledgement {missing!r}, which it depends on, had not been answered"
     held = next((one for one in facts.ancestors[op] if _is_held(facts, one, index)), None)
     if held is not None:
-        return index, f"{held!r}, which it depends on, was still being waited for"
+        return index, f"at the acknowledgement {held!r}, which it depends on, was still waited for"
     shown = next((seen for seen in facts.seen_after(index) if _is_planned(seen, op)), None)
-    return None if shown is None else (shown.answered, "a status asked after that showed it as planned")
+    return None if shown is None else (shown.answered, "a status asked in between showed it as planned")
 
 
 def _is_held(facts: Facts, leaf: str, index: int) -> bool:

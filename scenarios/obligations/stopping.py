@@ -68,7 +68,7 @@ def admitted(facts: Facts, op: str, stop: int) -> Violation | None:
     request, before = first_request(facts, op), not_begun(facts, op, stop)
     if request is None or before is None or request.at < max(stop, before[0]):
         return None
-    sentence = f"The stop of run {facts.history.run!r} was acknowledged when {before[1]}, yet {op!r} was dispatched afterwards."
+    sentence = f"The stop of run {facts.history.run!r} was acknowledged, and then {op!r} was dispatched: {before[1]}."
     return blame("resurrection", sentence, (stop, before[0], request.at), op)
 
 
