@@ -243,7 +243,23 @@ holds(
     .settled(),
 )
 holds("EFF-10", "still searching when nobody looks any more", search(3).status("running", ops={"a": "unknown"}))
-breaks("EFF-10", "asked without end", search(30).status("running", ops={"a": "unknown"}).bound(), "stuck")
+breaks(
+    "EFF-10",
+    "asked without end",
+    search(30, Story(REG, **OPS).up().start().call("a", delivery="reset").quiet())
+    .status("running", ops={"a": "unknown"})
+    .bound(),
+    "stuck",
+)
+holds(
+    "EFF-10",
+    "asked long before and after a crash, and found in the end",
+    search(6, search(20).crash().quiet())
+    .look_up("a", "found")
+    .call("b")
+    .done(ops={"a": "reconciled a1", "b": "succeeded b1"})
+    .settled(),
+)
 breaks("EFF-10", "asked more often than anybody would", search(101), "overspend")
 breaks(
     "EFF-10",
