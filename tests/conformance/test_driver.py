@@ -304,6 +304,17 @@ def test_a_lost_acknowledgement_is_asked_for_again() -> None:
     assert seen.fired == ("lose-ack@ack:start",)
 
 
+def test_the_answer_that_hands_the_result_over_may_be_lost() -> None:
+    """At the end it is the first status that shows it: indefinite, and asked again at once; what is to follow strikes then."""
+    seen = watch(CHAIN, Interruption("lose-ack", Site("end"), then=Interruption("kill", Site("end"))))
+    asked = [one.ask for one in events(seen, Asked, verb="status")]
+    lost, again, last = [events(seen, Answered, ask=one)[0] for one in asked[-3:]]
+    assert (lost.outcome, lost.status, again.outcome, last.outcome) == ("indefinite", None, "ok", "ok")
+    assert again.status is not None
+    assert again.status.state == "done"
+    assert seen.fired == ("lose-ack@end+kill@end", "kill@end")
+
+
 def test_a_start_is_repeated_while_its_run_is_under_way() -> None:
     """The call whose barrier it is goes on; the second start has the same id."""
     seen = watch(CHAIN, Interruption("repeat", at("a", "received", verb="start")))

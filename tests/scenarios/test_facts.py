@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from scenarios.bodies import ArtifactEntry, Invocation, Journal, Transition, artifacts_of, events_of, journal_of
+from scenarios.bodies import (
+    ArtifactEntry,
+    Invocation,
+    Journal,
+    Transition,
+    Verdict,
+    artifacts_of,
+    events_of,
+    journal_of,
+)
 from scenarios.index import look
 from scenarios.interruption import actions_of
 from tests.scenarios.build import Story, plan
@@ -82,6 +91,21 @@ def test_what_a_harness_tells_is_read_with_its_place() -> None:
     assert (page.after, page.body.next, page.body.events[0].cursor) == (3, 5, 4)
     assert listing.body == (ArtifactEntry("report", 2),)
     assert journal.asked < journal.answered < page.asked
+
+
+def test_verdicts_and_what_was_never_accepted_are_read() -> None:
+    """A journal's verdicts with what they are about; an upload without a version."""
+    row = {
+        "operation": "q",
+        "generation": 3,
+        "checker": "checker",
+        "subject": "report",
+        "version": 2,
+        "outcome": "passed",
+    }
+    assert journal_of({"verdicts": [row, 1]}).verdicts == (Verdict("q", 3, "checker", "report", 2, "", "passed"),)
+    (partial,) = artifacts_of({"artifacts": [{"name": "report", "version": None, "state": "partial"}]})
+    assert (partial.version, partial.state) == (None, "partial")
 
 
 def test_what_is_off_in_a_body_is_left_out() -> None:
