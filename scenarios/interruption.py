@@ -4,7 +4,8 @@ A `Site` names a place by what happens there, never by a global count, so that t
 in the simulated and in the process world and in a replay:
 
 - `barrier`: request number `nth` (from 1) of call `op` reaches `received`, `applied` or `replied`; without `op`, request
-  number `nth` of any call, counted from when the interruption was armed;
+  number `nth` of any call, counted from when the interruption was armed. Where `op` is an approval it is the desk that is
+  asked whether the approver may decide (`received`, `replied`): somebody holds what was approved, and has not sent it;
 - `ack`: the kit has just been answered `verb` (`start`, `signal`, `decide`, `cancel`, `pause`, `unpause`);
 - `waiting`: a status shows the run waiting on `op`'s signal or decision, or (for a sleep) its timer has been running a while;
 - `end`: a status shows the run terminal;

@@ -90,6 +90,21 @@ def test_directions_come_in_order_and_the_last_one_counts() -> None:
     assert seen.world.extras.params["pay"] == {"amount": 102}
 
 
+def test_directions_come_while_the_desk_is_asked() -> None:
+    """Whoever asks holds the approved call: both directions are answered before the desk answers, and the call comes after."""
+    seen = watch(APPROVED, Interruption("steer", at("ok", "received"), target="pay"))
+    first, second = (
+        events(seen.observation, Answered, ask=one.ask)[0]
+        for one in events(seen.observation, Asked, verb="signal", name="steer")
+    )
+    looked = events(seen.observation, Received, service="desk")[0]
+    (told,) = events(seen.observation, Replied, call=looked.call)
+    (paid,) = events(seen.observation, Received, op="pay")
+    order = [place(seen.observation, one) for one in (looked, first, second, told, paid)]
+    assert order == sorted(order)
+    assert seen.observation.unfired == ()
+
+
 def test_signals_that_nothing_waits_for() -> None:
     """One of no name in the plan, and at the end one more of a name that was known."""
     seen = watch(GATED, Interruption("unmatched", at("a", "applied")), Interruption("late-signal", Site("end")))
