@@ -6,6 +6,7 @@ fired, and the run says so. What each interruption does is told in `conformance.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -210,7 +211,8 @@ class Saboteur:
         for one in armed:
             site = one.site
             if site.where == "boundary" and one.action == "eio":
-                self._scene.world.fail_once(site.unit, site.nth, lambda one=one: self._fail_now(one))  # type: ignore[misc]
+                strike = functools.partial(self._fail_now, one)
+                self._scene.world.fail_once(site.unit, site.nth, strike, kind=one.arg)
             elif site.where == "boundary":
                 self._scene.world.watch_boundary(site.unit, site.nth, lambda one=one: self._strike_now(one))  # type: ignore[misc]
 

@@ -114,6 +114,10 @@ class Unit(Protocol):
         """The end of its error output."""
 
 
+#: A number for every launch: in which batches a harness that replays history may be fed it; it must make no difference.
+REBATCH = "SIMKIT_REBATCH"
+
+
 class World(Protocol):
     """Where a target runs."""
 
@@ -141,7 +145,7 @@ class World(Protocol):
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         """Call `strike` as the unit's host is about to pass its `nth` storage boundary (simulated world only)."""
 
-    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool], *, kind: str | None = None) -> None:
         """Ask `strike` as the unit's host is about to pass its `nth` storage boundary; where it says so, the operation
-        there fails with EIO (simulated world only).
+        there fails with EIO, or the next of that `kind` (`fsync`, …; simulated world only).
         """

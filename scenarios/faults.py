@@ -41,7 +41,7 @@ F11 | timers | SCH-1 SCH-2 SCH-10 | Work leaves one place before it has arrived 
 F12 | children | DUR-3 DUR-8 EFF-11 CHI-2 | Recovered branches begin anew though they had ended, or are joined too early.
 F13 | completion | DUR-8 EFF-11 RTY-6 BUD-8 | Work reopened with more to do counts as finished as nothing happens to be queued.
 F14 | effects | DUR-12 EFF-1 EFF-4 EFF-5 APR-5 | The approval is used up, the run fails: asked again, it acts twice or never.
-F15 | children | DUR-5 CHI-2 | A parent waits for the end of a child that had ended before the parent was recorded.
+F15 | children | DUR-5 DUR-13 CHI-2 | A parent waits for the end of a child that had ended before the parent was recorded.
 F16 | journal | DUR-9 SCH-3 SIG-2 JRN-2 | One handle is closed as many times as its end is announced.
 F17 | journal | OWN-1 OWN-2 JRN-2 | A late record of the start is written behind the record of the end.
 F18 | journal | DUR-6 EFF-6 EFF-12 SCH-2 JRN-1 | A claim without its journal entry leaves work that is owned and never moves.

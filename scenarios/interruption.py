@@ -48,11 +48,11 @@ Action = Literal[
     "late-signal",  # a signal more, of a known name
     "misuse",  # the same id is started again with another plan
     "forget",  # kill the engine; when it comes up again its audit trail is gone
-    "deploy",  # kill the worker, and start it with the code of version `arg`
-    "second",  # another worker under the same name, beside the living one
+    "deploy",  # kill the unit, and start it with the code of version `arg`; not the worker: for `ns`
+    "second",  # another worker under the same name, beside the living one, with the code of version `arg` where it is given
     "jump",  # the unit's wall clock jumps by `ns`, backwards when negative (simulated world)
     "full",  # the unit's disk is full for `ns`
-    "eio",  # the write or sync at the boundary fails, once
+    "eio",  # the write or sync at the boundary fails, once; or the next operation of kind `arg`, such as `fsync`
     "flip",  # kill the unit, flip one bit of its largest state file, start it
     "wipe",  # kill the worker, empty its state folder
     "crowd",  # `arg` other runs are started at once
@@ -122,7 +122,7 @@ class Interruption:
     then: Interruption | None = None
     state: str | None = None  # for power: what the disk is left with, a `CrashState.code`; None: as the tape says
     target: str | None = None  # the operation that is steered, or whose effect is noticed
-    arg: str | None = None  # the version deployed, the size of the crowd
+    arg: str | None = None  # the version deployed, the size of the crowd, the kind of operation that fails
 
     @property
     def label(self) -> str:

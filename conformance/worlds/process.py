@@ -23,7 +23,7 @@ from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
-from conformance.world import REBUILT, Sighting
+from conformance.world import REBATCH, REBUILT, Sighting
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ProcessWorld:
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
 
-    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool], *, kind: str | None = None) -> None:
         raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -138,7 +138,7 @@ class ProcessWorld:
             f"{self._target.name} {unit} #{incarnation}",
             self._target.command(unit, self._python),
             cwd=self._target.folder,
-            env=environment(self._variables(unit, port, state, code, forget)),
+            env=environment(self._variables(unit, incarnation, port, state, code, forget)),
             stderr=self._folder / f"{unit}-{incarnation}.log",
             control=self._target.manifest.units[unit].control,
         )
@@ -175,12 +175,13 @@ class ProcessWorld:
         state.mkdir(parents=True, exist_ok=True)
         return state
 
-    def _variables(self, unit: str, port: int, state: Path, code: str, forget: str) -> dict[str, str]:
+    def _variables(self, unit: str, incarnation: int, port: int, state: Path, code: str, forget: str) -> dict[str, str]:
         return {
             **self._target.environment(unit),
             **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
             **({"SIMKIT_CODE": code} if code else {}),
             **({"SIMKIT_FORGET": forget} if forget else {}),
+            REBATCH: str(incarnation),
             "SIMKIT_STATE": str(state),
             "SIMKIT_ENGINE_HOST": ports.LOOPBACK,
             "SIMKIT_ENGINE_PORT": str(self._engine_port),

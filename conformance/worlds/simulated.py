@@ -23,7 +23,7 @@ import attrs
 import trio
 
 from conformance.control import ControlChannel
-from conformance.world import REBUILT, Sighting
+from conformance.world import REBATCH, REBUILT, Sighting
 from simkit.disk import CrashState
 from simkit.network import OUTSIDE
 from simkit.process import Process
@@ -180,12 +180,17 @@ class SimulatedWorld:
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self._world.host(unit).at_boundary(nth, strike)
 
-    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
-        def fail() -> None:
-            if strike():
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool], *, kind: str | None = None) -> None:
+        host = self._world.host(unit)
 
-        self._world.host(unit).at_boundary(nth, fail)
+        def fail() -> None:
+            if not strike():
+                return
+            if kind is None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            host.disk.fail_next(kind, errno.EIO)
+
+        host.at_boundary(nth, fail)
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
         self._secrets = {name: f"canary-{self.nonce()}{self.nonce()}" for name in names}
@@ -215,6 +220,7 @@ class SimulatedWorld:
             **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
             **({"SIMKIT_CODE": code} if code else {}),
             **({"SIMKIT_FORGET": forget} if forget else {}),
+            REBATCH: str(incarnation),
         }
         if unit == "engine":
             process = host.start(self._adapter.run_engine, environment, name=unit)

@@ -73,10 +73,10 @@ def shown_result_is_durable(history: History) -> Finding:
         if any(not request.event.lookup and request.at < death for request in facts.requests)
         and any(seen.accepted() for seen in facts.seen_after(death))
     ]
-    return Finding(len(tested), tuple(_firsts((*_taken_back(facts), *_made_up(facts)))))
+    return Finding(len(tested), tuple(_firsts((*taken_back(facts), *_made_up(facts)))))
 
 
-def _taken_back(facts: Facts) -> Iterator[Violation]:
+def taken_back(facts: Facts) -> Iterator[Violation]:
     """Results shown once and gone, or other, in a status asked later."""
     first: dict[str, tuple[Seen, str | None]] = {}
     for seen in facts.statuses:
@@ -172,12 +172,12 @@ def accepted_result_is_reused(history: History) -> Finding:
         if any(facts.accepted_at.get(op, death) < death for op in facts.calls)
         and any(up > death for up in facts.started.values())
     ]
-    again = (violation for op in facts.calls if (violation := _recomputed(facts, op)))
+    again = (violation for op in facts.calls if (violation := recomputed(facts, op)))
     forked = (violation for op in facts.ancestors if (violation := _forked(facts, op)))
     return Finding(len(tested), (*again, *forked))
 
 
-def _recomputed(facts: Facts, op: str) -> Violation | None:
+def recomputed(facts: Facts, op: str) -> Violation | None:
     """A request for `op` that certainly left its worker after `op` was accepted.
 
     Certain when the worker came up after that, or when nothing whatever could have made it repeat an answered request
@@ -339,7 +339,7 @@ def work_reaches_an_end(history: History) -> Finding:
     exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
     if reason != "bound":
         return Finding(exercised, slow=reason == "slow")
-    if _lacks_signal(facts) or _lacks_decision(facts) or _is_held(facts):
+    if _lacks_signal(facts) or _lacks_decision(facts) or is_held(facts):
         return Finding()
     last = facts.last_seen()
     state = f"it was last shown {last.status.state}" if last else "no status ever showed it"
@@ -378,7 +378,7 @@ def _lacks_decision(facts: Facts) -> bool:
     return False
 
 
-def _is_held(facts: Facts) -> bool:
+def is_held(facts: Facts) -> bool:
     """May the run rightly stand still: paused and never certainly let go, or under code that is not its own?"""
     pauses = [ask.at for one in facts.ordered("pause") for ask in one.asks if ask.outcome != "error"]
     let_go = [one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None]

@@ -149,7 +149,7 @@ _FIELDS: dict[str, st.SearchStrategy[object]] = {
             *("expire@a#1.applied", "wipe@end", "jump@ack:start~9ns", "cancel@waiting:w", "deploy@end=2"),
         )
     ),
-    "reason": st.sampled_from(("settled", "slow", "bound")),
+    "reason": st.sampled_from(("settled", "slow", "bound", "stopped")),
     "token": st.none() | FEW,
     "remaining_ns": st.none() | st.integers(-5, 5),
     "subject": st.sampled_from((None, "report@1#d1")),

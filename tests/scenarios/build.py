@@ -310,6 +310,10 @@ class Story(Words):
     def bound(self) -> Self:
         return self._close("bound")
 
+    def stopped(self) -> Self:
+        """The target has stopped over damaged storage."""
+        return self.add(Closed(self.now_ns, "stopped"))
+
     def _close(self, reason: Literal["settled", "slow", "bound"]) -> Self:
         return self.add(Quiet(self.now_ns)).add(Closed(self.now_ns, reason))
 

@@ -1,0 +1,39 @@
+"""Mutants of what an id stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from conformance.mutants import Patch, mutant
+from reference_runtime.store import Store
+
+if TYPE_CHECKING:
+    from reference_runtime.model import Json, Receipt
+
+
+@mutant("conflict-is-the-same", "DUR-13", shown_by="homonym/misuse@waiting:nod")
+def conflict_is_the_same(patch: Patch) -> None:
+    """A known id is answered with its task, whatever is asked for under it."""
+
+    def admission(self: Store, task: str, fingerprint: str) -> Literal["new", "same", "conflict"]:
+        found = original(self, task, fingerprint)
+        return "same" if found == "conflict" else found
+
+    original = Store.admission
+    patch.replace(Store, "admission", admission)
+
+
+@mutant("later-plan-wins", "DUR-13", shown_by="homonym/misuse@end")
+def later_plan_wins(patch: Patch) -> None:
+    """Another plan under a known id is refused, and yet takes the place of the first."""
+
+    def submit(self: Store, task: str, plan: Json) -> Receipt:
+        try:
+            return original(self, task, plan)
+        except Exception:
+            with self._transaction():
+                self._admit(task, plan)
+            raise
+
+    original = Store.submit
+    patch.replace(Store, "submit", submit)
