@@ -95,14 +95,23 @@ def stop_fails_calls(patch: Patch) -> None:
 
 @mutant("stop-answers-waits", "JRN-9", shown_by="interlude/cancel@waiting:word")
 def stop_answers_waits(patch: Patch) -> None:
-    """A wait that a stop wakes takes the stop for its signal."""
+    """A wait or an approval that a stop or a pause wakes takes that for its signal or its decision."""
 
     def halt(self: Control, attempt: str) -> None:
-        _close(self, attempt, "wait", "planned", "release", "cancelled")
+        for kind in ("wait", "approve"):
+            _close(self, attempt, kind, "planned", "release", "cancelled")
         original(self, attempt)
 
-    original = Control.halt
+    def pause(self: Control, task: str, id_: str) -> Json:
+        answer = original_pause(self, task, id_)
+        with self._transaction():
+            for kind in ("wait", "approve"):
+                _close(self, self._current_attempt(task), kind, "planned", "release", "paused")
+        return answer
+
+    original, original_pause = Control.halt, Control.pause
     patch.replace(Control, "halt", halt)
+    patch.replace(Control, "pause", pause)
 
 
 @mutant("pause-is-the-answer", "JRN-9", shown_by="interlude/halt@pack#1.applied")

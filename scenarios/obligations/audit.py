@@ -203,6 +203,8 @@ def _was_given(facts: Facts, op: str, nonce: str | None, before: int) -> bool:
     if isinstance(leaf, Wait):
         names = {one.nonce for one in facts.signals if one.name == leaf.signal and one.asked_at < before}
         return nonce in names or (nonce is None and (leaf.timeout_ns is not None or bool(names)))
+    if isinstance(leaf, Approve):
+        return nonce in {one.nonce for one in facts.decisions(op) if one.asked_at < before}
     if not isinstance(leaf, Call | Model | Compensate | Artifact | Check):
         return True
     replies = {one.reply.nonce for one in facts.sent if one.op == op and one.reply and (one.replied_at or 0) < before}

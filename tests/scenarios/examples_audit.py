@@ -174,6 +174,20 @@ holds(
     .status("done", result={"a": "a1", "b": "b1"}),
     exercised=0,
 )
+holds(
+    "JRN-9",
+    "decided in the middle of a pause",
+    Story(GATE)
+    .up()
+    .start()
+    .status("waiting", on="k", ops={"k": "planned", "b": "planned"})
+    .halt()
+    .decide("k")
+    .status("running", ops={"k": "succeeded dec:k:1", "b": "planned"}, paused=True)
+    .go_on()
+    .call("b")
+    .done(),
+)
 breaks(
     "JRN-9",
     "the stop is the step's failure",
@@ -202,5 +216,17 @@ breaks(
     "JRN-9",
     "accepted without any answer",
     Story(PAIR).up().start().request("a").cancel().status("cancelled", ops={"a": "succeeded"}),
+    "false certainty",
+)
+breaks(
+    "JRN-9",
+    "the pause is the decision",
+    Story(GATE)
+    .up()
+    .start()
+    .status("waiting", on="k", ops={"k": "planned", "b": "planned"})
+    .halt()
+    .go_on()
+    .status("running", ops={"k": "succeeded paused", "b": "planned"}),
     "false certainty",
 )
