@@ -9,7 +9,7 @@ import attrs
 
 from scenarios.generate import Choose
 from scenarios.interruption import BASIC_VERBS, Action, Barrier, Interruption, Site, fits
-from scenarios.plan import Approve, Compensate, Plan, Sleep, Wait
+from scenarios.plan import SEMANTICS, Approve, Compensate, Plan, Sleep, Wait
 
 T = TypeVar("T")
 
@@ -113,7 +113,15 @@ def _commands(plan: Plan, held: Sequence[str]) -> list[Interruption]:
     found += [Interruption("full", Site("barrier", call, 1, "received"), ns=_HALT_NS) for call in certain]
     found += [Interruption("eio", Site("boundary", nth=nth)) for nth in (5, 20, 60)]
     found += [Interruption("late-signal", Site("end"))] if plan.waits() else []
+    blind = [call.id for call in plan.calls() if call.id in certain and SEMANTICS[call.service] == "blind"]
+    found += [_heard_of_late(call) for call in blind]
     return found
+
+
+def _heard_of_late(call: str) -> Interruption:
+    """The reply is lost, and there is word of the effect when the run has ended over it."""
+    word = Interruption("notice", Site("end"), target=call)
+    return Interruption("drop", Site("barrier", call, 1, "applied"), then=word)
 
 
 def _at_barrier(choose: Choose, plan: Plan, label: str, unit: str, simulated: bool, workers: bool) -> Interruption:

@@ -171,7 +171,7 @@ def _is_stormy(facts: Facts, index: int) -> bool:
     promise="A receiver's late word that an effect happened settles the unknown it is about, and no other.",
     tested_by="a notice of an effect whose reply was lost, sent twice, and another of an effect that nobody asked for",
     anomaly=("stuck", "false certainty"),
-    minimum=2,
+    minimum=1,
     causes=(
         "a notice is only looked at while its call is being waited for",
         "a notice that comes before the loss has been noticed is thrown away",

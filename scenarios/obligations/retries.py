@@ -69,7 +69,7 @@ def tries_stay_within_their_limit(history: History) -> Finding:
     promise="The limit on the time for an operation runs from its first try, through every crash.",
     tested_by="worker or server down for longer than a failing call may go on",
     anomaly="overspend",
-    minimum=2,
+    minimum=1,
     causes=(
         "the time is taken by a stopwatch of the process, which a restart starts anew",
         "the limit is looked at when a try fails, and not again before the next one leaves",
