@@ -11,7 +11,7 @@ from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
-from scenarios.plan import Artifact, Check
+from scenarios.plan import Artifact, Check, Fail
 from scenarios.publishing import Verdict, artifacts_of_run, checks_of_run, current, digest_of, parse_subject, verdicts
 from scenarios.verdict import Finding, Violation
 
@@ -152,7 +152,8 @@ def _may_be_given_up(facts: Facts) -> bool:
     plan = facts.history.plan
     stopped = any(one.verb in {"cancel", "decide"} for one in facts.commands)
     limited = plan.allowance is not None or plan.deadline_ns is not None
-    return stopped or limited or len(facts.deaths) >= _ESCALATION_DEATHS or facts.code_changed()
+    failing = any(one.refused for one in facts.requests) or any(isinstance(leaf, Fail) for leaf in plan.leaves())
+    return stopped or limited or failing or len(facts.deaths) >= _ESCALATION_DEATHS or facts.code_changed()
 
 
 def _misnamed(facts: Facts) -> Iterator[Violation]:

@@ -9,6 +9,7 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from scenarios.faults import learnt_by
 from scenarios.history import Declared, History
 from scenarios.obligations import ANOMALIES, OBLIGATIONS
 from scenarios.rules import judge_all
@@ -120,14 +121,13 @@ def test_slow_is_told_apart_from_stuck() -> None:
 
 
 def test_every_obligation_can_be_explained() -> None:
-    """`simkit explain` prints promise, tests, causes, anomalies and sources: none may be missing."""
+    """`simkit explain` prints promise, tests, causes and anomalies, and the reports there are: none may be missing."""
     for one in OBLIGATIONS.values():
         assert one.promise.endswith(".")
         assert one.tested_by
         assert len(one.causes) >= 2
         assert one.minimum >= 1
-        assert one.learnt_from
-        assert all(number[0] == "F" and number[1:].isdigit() for number in one.learnt_from)
+        assert sorted(one.learnt_from) == list(learnt_by(one.id))
         assert all(name in ANOMALIES for name in one.anomalies)
         assert one.name
 
