@@ -78,11 +78,11 @@ STORIES = (
     ),
     Story(
         "herd",
-        "A dozen clients of a receiver that is out for four tries of each.",
+        "A dozen clients of a receiver that is out for six tries of each.",
         in_order(
             ledger("ask"),
             Par(
-                "crowd", tuple(Call(f"c{n}", "flaky", {"n": n}, ("ask",), ("error-before",) * 4) for n in range(1, 13))
+                "crowd", tuple(Call(f"c{n}", "flaky", {"n": n}, ("ask",), ("error-before",) * 6) for n in range(1, 13))
             ),
         ),
         extras=(

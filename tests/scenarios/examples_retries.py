@@ -180,7 +180,9 @@ def herd(*waits_ms: int, jitter_ms: int = 0) -> Story:
     return story
 
 
-holds("RTY-4", "waits that double, each a bit longer than its neighbour's", herd(20, 40, 80, 160, jitter_ms=3))
+holds(
+    "RTY-4", "waits that double, each a bit longer than its neighbour's", herd(20, 40, 80, 160, 320, 640, jitter_ms=10)
+)
 holds("RTY-4", "few failures show nothing", herd(20, 20), exercised=0)
 holds(
     "RTY-4",
@@ -188,8 +190,8 @@ holds(
     herd(20, 20).crash(),
     exercised=0,
 )
-breaks("RTY-4", "a constant wait", herd(50, 50, 50, 50, jitter_ms=3), "overspend")
-breaks("RTY-4", "all in step", herd(20, 40, 80, 160), "overspend")
+breaks("RTY-4", "a constant wait", herd(*[50] * 6, jitter_ms=1), "overspend")
+breaks("RTY-4", "all in step", herd(20, 40, 80, 160, 320, 640), "overspend")
 
 # --- RTY-5 ------------------------------------------------------------------------------------------------------------
 holds("RTY-5", "as many requests as tries", shown(tried(3), 3))
