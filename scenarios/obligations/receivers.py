@@ -299,7 +299,8 @@ def _given_up(facts: Facts, call: Requester) -> Violation | None:
     )
     if not cleared or stopped or shown is None or shown.state not in {"failed", "unresolved"}:
         return None
-    if last.status.state not in TERMINAL or _is_limited(facts, call):
+    failed_too = any(one.state == "failed" for one in last.status.operations if one.id != call.id)
+    if last.status.state not in TERMINAL or failed_too or _is_limited(facts, call):
         return None
     sentence = (
         f"{call.service} told that nothing had come of {call.id!r}, which may be tried {tries} times and was tried "
