@@ -94,8 +94,19 @@ class Module:
         await serve_streams(Adapter(), receive, control.send_all)
 
 
-def simulated(talk: Callable[[SimulatedWorld, Module], Awaitable[T]]) -> T:
-    module = Module()
+class Broken(Module):
+    """An engine that breaks down over what it cannot send, and says what that was."""
+
+    async def run_engine(self, env: Mapping[str, str]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._send, json.loads(env["SIMKIT_SECRETS"]))
+
+    async def _send(self, secrets: Mapping[str, str]) -> None:
+        raise ConnectionError(f"cannot send {secrets['card']}")
+
+
+def simulated(talk: Callable[[SimulatedWorld, Module], Awaitable[T]], module: Module | None = None) -> T:
+    module = module or Module()
 
     async def main(world: simulation.World) -> T:
         async with trio.open_nursery() as nursery:
@@ -187,6 +198,19 @@ def test_secrets_are_found_in_logs(tmp_path: Path) -> None:
         return world.scan(secrets).found
 
     assert process(tmp_path, talk) == ("logs:card",)
+
+
+def test_secrets_are_found_in_the_words_that_a_simulated_unit_ends_with() -> None:
+    """Of every exception in it, as the traceback of a program would have them."""
+
+    async def talk(world: SimulatedWorld, _: Module) -> tuple[str, ...]:
+        secrets = world.entrust(("card", "pin"))
+        unit = await world.launch("engine", 1)
+        while unit.alive:
+            await world.sleep_ns(1_000_000)
+        return world.scan(secrets).found
+
+    assert simulated(talk, Broken()) == ("logs:card",)
 
 
 async def wiped(world: World) -> list[list[str]]:
