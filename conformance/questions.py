@@ -146,11 +146,14 @@ def command(verb: Literal["cancel", "pause", "unpause"], run: str, nth: int) -> 
 
 
 def _other_plan(plan: Plan) -> dict[str, Any]:
-    """A plan like this one with another first call."""
+    """A plan like this one with another first call; or, where it has none, with a moment's sleep at its end."""
     data: dict[str, Any] = plan.to_json()
     first = _first_call(data["root"])
     if first is not None:
         first["params"] = {**first.get("params", {}), "misuse": 1}
+    else:
+        sleep = {"op": "sleep", "id": f"{_MISUSE}-sleep", "ns": 1}
+        data["root"] = {"op": "seq", "id": _MISUSE, "children": [data["root"], sleep]}
     return data
 
 

@@ -107,13 +107,15 @@ def status(store: Turns, task: str) -> Json:
                 "list[tuple[Any, ...]]", store.db.execute(_SIGNALS, (task,)).fetchall()
             )
         },
-        "operations": [_shown(shown) for shown in operations],
+        "operations": [_shown(shown, is_planned=not store.is_workflow(one.attempt)) for shown in operations],
         **store.workflow_shown(one.attempt),
     }
 
 
-def _shown(one: _Shown) -> Json:
-    ready = one.is_open if one.state in _OPEN else None
+def _shown(one: _Shown, *, is_planned: bool) -> Json:
+    """One operation. Of what a workflow has not asked for yet nobody can say whether it may move: its code knows."""
+    unasked = False if is_planned else None
+    ready = (one.is_open or unasked) if one.state in _OPEN else None
     return {
         "id": one.id,
         "state": one.state,

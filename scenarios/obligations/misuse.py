@@ -35,8 +35,10 @@ def other_work_under_a_known_id_is_refused(history: History) -> Finding:
 
 
 def _known_at(facts: Facts, ask: Ask) -> int | None:
-    """The event by which the run itself was acknowledged, before this was asked."""
+    """The event by which the run itself was acknowledged, before this, which is about other work, was asked."""
     start = facts.start_ok()
+    if ask.payload == facts.history.plan.to_json():
+        return None
     known = start.answered_at if start is not None else None
     return known if known is not None and known < ask.at else None
 
