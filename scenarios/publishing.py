@@ -75,6 +75,15 @@ def committed_at(facts: Facts, op: str) -> int:
     return len(facts.history.events) if commit is None or commit.applied_at is None else commit.applied_at
 
 
+def was_cut_off(facts: Facts, op: str) -> bool:
+    """Was something stored when its worker was stopped, or its answer lost, and did it become whole?"""
+    sent, commit = puts(facts, op), commit_of(facts, op)
+    if not sent or commit is None:
+        return False
+    known = facts.accepted_at.get(op, len(facts.history.events))
+    return facts.uncertain(commit) or facts.halted(sent[0].at, min(known, commit.at))
+
+
 def removals(facts: Facts) -> tuple[Request, ...]:
     """Requests to the store that ask for staged parts to be removed: neither parts nor commits, refused ones included."""
     return tuple(

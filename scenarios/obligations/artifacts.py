@@ -14,7 +14,6 @@ from scenarios.publishing import (
     Listing,
     Place,
     artifacts_of_run,
-    commit_of,
     committed_at,
     end_of,
     fetches,
@@ -23,6 +22,7 @@ from scenarios.publishing import (
     published,
     puts,
     removals,
+    was_cut_off,
 )
 from scenarios.verdict import Finding, Violation
 
@@ -149,8 +149,7 @@ def stored_content_is_registered_or_removed(history: History) -> Finding:
     if not all_places or facts.quiet is None:
         return Finding()
     cleared = sum(place.first("removed") is not None for place in all_places)
-    commits = [commit for op in artifacts_of_run(facts) if (commit := commit_of(facts, op)) is not None]
-    exercised = cleared + sum(facts.uncertain(commit) for commit in commits)
+    exercised = cleared + sum(was_cut_off(facts, op) for op in artifacts_of_run(facts))
     found = [violation for place in all_places if (violation := _left_behind(facts, place)) is not None]
     return Finding(
         exercised + len(found), tuple(found), slow=not found and facts.closed_as() == "slow" and exercised > 0

@@ -170,11 +170,15 @@ holds(
     "committed, the answer lost: found and registered",
     listed(lost_commit().look_up("p", "found").call("a").done(), "p").settled(),
 )
-holds("ART-3", "cleared away before the run ends", abort(recalled(1), "p").status("cancelled").artifacts([]).settled())
+holds(
+    "ART-3",
+    "cleared away before the run ends",
+    abort(recalled(1), "p").status("cancelled", reason="cancelled").artifacts([]).settled(),
+)
 holds(
     "ART-3",
     "a part lands when somebody has cleared up",
-    put(abort(recalled(1), "p"), "p", 2, by=1).status("cancelled").artifacts([]).settled(),
+    put(abort(recalled(1), "p"), "p", 2, by=1).status("cancelled", reason="cancelled").artifacts([]).settled(),
 )
 holds(
     "ART-3",
@@ -182,7 +186,7 @@ holds(
     recalled(1)
     .request("p")
     .reply("error", nonce=None)
-    .status("cancelled")
+    .status("cancelled", reason="cancelled")
     .artifacts([entry(recalled(1), "p", None, "abandoned")])
     .settled(),
     exercised=0,
@@ -190,14 +194,22 @@ holds(
 holds(
     "ART-3",
     "a run that waits for somebody to look still owns what it has",
-    recalled(1).status("blocked", ops={"p": "unresolved"}).artifacts([]).settled(),
+    recalled(1).status("blocked", ops={"p": "unresolved"}, reason="blocked").artifacts([]).settled(),
     exercised=0,
 )
-breaks("ART-3", "half a report lies there", recalled(1).status("cancelled").artifacts([]).settled(), "leak")
+breaks(
+    "ART-3",
+    "half a report lies there",
+    recalled(1).status("cancelled", reason="cancelled").artifacts([]).settled(),
+    "leak",
+)
 breaks(
     "ART-3",
     "called abandoned, and nobody has tried",
-    recalled(1).status("cancelled").artifacts([entry(recalled(1), "p", None, "abandoned")]).settled(),
+    recalled(1)
+    .status("cancelled", reason="cancelled")
+    .artifacts([entry(recalled(1), "p", None, "abandoned")])
+    .settled(),
     "leak",
 )
 breaks(
@@ -206,7 +218,7 @@ breaks(
     commit(put(begin(), "p", 1, 2), "p", delivery="dropped")
     .cancel()
     .crash()
-    .status("cancelled")
+    .status("cancelled", reason="cancelled")
     .artifacts([])
     .settled(),
     "leak",
@@ -233,7 +245,10 @@ holds(
 holds(
     "ART-4",
     "what was given up is cleared away, and the rest stays",
-    listed(abort(put(upload(begin(BESIDE), "m"), "p", 1).cancel().crash(), "p").status("cancelled"), "m").settled(),
+    listed(
+        abort(put(upload(begin(BESIDE), "m"), "p", 1).cancel().crash(), "p").status("cancelled", reason="cancelled"),
+        "m",
+    ).settled(),
 )
 holds(
     "ART-4",
@@ -243,7 +258,7 @@ holds(
     .resume(1)
     .request("p", by=1)
     .reply("rejected")
-    .status("cancelled", ops={"p": "unresolved"})
+    .status("cancelled", ops={"p": "unresolved"}, reason="cancelled")
     .artifacts([])
     .settled(),
     exercised=0,
@@ -333,7 +348,11 @@ holds(
     "ART-6",
     "cancelled when the report was there",
     listed(
-        upload(begin(MIXED), "p").status("running", ops=WHOLE).cancel().status("cancelled", ops=WHOLE), "p"
+        upload(begin(MIXED), "p")
+        .status("running", ops=WHOLE)
+        .cancel()
+        .status("cancelled", ops=WHOLE, reason="cancelled"),
+        "p",
     ).settled(),
 )
 holds(

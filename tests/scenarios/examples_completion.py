@@ -231,9 +231,9 @@ holds(
     "blocked, and blocked by something else when somebody had looked after the first",
     begin()
     .check("c", "skipped")
-    .status("blocked", ops={"c": "unresolved"}, delivered=False)
-    .status("blocked", ops={"c": "unresolved"}, delivered=True)
-    .status("blocked", ops={"c": "unresolved"}, delivered=False)
+    .status("blocked", ops={"c": "unresolved"}, reason="check-skipped", delivered=False)
+    .status("blocked", ops={"c": "unresolved"}, reason="check-skipped", delivered=True)
+    .status("blocked", ops={"c": "unresolved"}, reason="check-skipped", delivered=False)
     .settled(),
 )
 holds(
