@@ -31,6 +31,7 @@ class Crew:
         self._forgets: dict[str, str] = {}
         #: Which version of the code workers are started with; empty: nobody says.
         self.code = ""
+        self._others: dict[str, str] = {}  # the same for other units
         self._doomed: set[int] = set()  # incarnations the kit has begun to kill
         self._excuses: dict[str, int] = {}  # units whose storage fails at the moment, by how many faults
         self._launched = self._exits = self._stops = 0
@@ -108,9 +109,11 @@ class Crew:
             return False
         return True
 
-    async def second(self) -> Unit:
-        """Start another worker under the same name beside the living one; nobody asks it anything, or starts it again."""
-        unit = await self._launch(self.worker_name)
+    async def second(self, code: str | None = None) -> Unit:
+        """Start another worker under the same name beside the living one, of this code where it is given; nobody asks it
+        anything, or starts it again.
+        """
+        unit = await self._launch(self.worker_name, code)
         self._seconds.append(unit)
         return unit
 
@@ -129,9 +132,17 @@ class Crew:
         """Let the next launch of a unit drop a part of its state."""
         self._forgets[name] = what
 
-    async def _launch(self, name: str) -> Unit:
+    def deploy(self, name: str, code: str) -> None:
+        """Start a unit with this version of the code from its next launch on."""
+        if name == self.worker_name:
+            self.code = code
+        else:
+            self._others[name] = code
+
+    async def _launch(self, name: str, code: str | None = None) -> Unit:
         self._launched += 1
-        code = self.code if name == self.worker_name else ""
+        if code is None:
+            code = self.code if name == self.worker_name else self._others.get(name, "")
         unit = await self._world.launch(name, self._launched, code=code, forget=self._forgets.pop(name, ""))
         self._recorder.add(Started(self._world.now_ns(), unit.incarnation, name, code))
         return unit

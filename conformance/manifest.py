@@ -161,6 +161,7 @@ class Manifest:
     claims: Mapping[str, Claim] = attrs.field(factory=dict)
     shows: Shows = Shows()
     limits: Limits = Limits()
+    codes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     settings: Mapping[str, Scalar] = attrs.field(factory=dict)
 
     def launch_order(self) -> tuple[str, ...]:
@@ -190,6 +191,7 @@ class Manifest:
             unmatched_signal=self.harness.unmatched_signal,
             lease_ns=limits.lease_ms * 1_000_000 or None,
             call_timeout_ns=limits.call_timeout_ms * 1_000_000,
+            codes=tuple(self.codes.items()),
         )
 
 
@@ -337,6 +339,10 @@ def _check(manifest: Manifest) -> Iterator[str]:
     if "call" not in manifest.operations.supported:
         yield "operations.supported: 'call' is missing; without calls there is nothing to see"
     yield from _check_verbs(manifest)
+    for name, others in manifest.codes.items():
+        for other in others:
+            if other not in manifest.codes:
+                yield f"codes.{name}: {other!r} is no version under [codes]{nearest(other, manifest.codes)}"
     yield from _check_claims("claims", manifest.claims)
     for name, configuration in manifest.configurations.items():
         yield from _check_claims(f"configurations.{name}.claims", configuration.claims)

@@ -114,8 +114,10 @@ class Unit(Protocol):
         """The end of its error output."""
 
 
-#: A number for every launch: in which batches a harness that replays history may be fed it; it must make no difference.
+#: At each launch another number below `BATCHES`: how much of a history a harness may be fed at a time, 0: all there is. It must
+#: make no difference.
 REBATCH = "SIMKIT_REBATCH"
+BATCHES = 3
 
 
 class World(Protocol):

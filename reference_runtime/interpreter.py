@@ -29,6 +29,13 @@ async def interpret(ctx: Context, plan: Json) -> None:
     await walk.run(plan["root"])
 
 
+async def interpret_aside(ctx: Context, plan: Json) -> None:
+    """The same in a branch of its own: it asks for the same, elsewhere, so that neither goes on with the history of the other."""
+    walk = _Walk(ctx)
+    await walk.learn(plan["root"])
+    await ctx.gather(walk.run(plan["root"]))
+
+
 INTERPRETER = Workflow(documents.INTERPRETER, "1", interpret)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
+from reference_runtime.evolution import FITS, Evolution
 from reference_runtime.model import Facts, Grant, Json, Move, Rejected, Report, Ticket, canonical
 from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
@@ -26,7 +27,7 @@ Lease = Grant | Ticket
 RELEASE_TRIES = 5
 
 
-class Ownership(Acceptance):
+class Ownership(Acceptance, Evolution):
     """Claiming, dispatching, handing back and taking back."""
 
     def new_execution(self, name: str) -> str:
@@ -40,7 +41,7 @@ class Ownership(Acceptance):
         Leases a claim gave it and that it does not list in `holding` come first: the answer got lost on the way.
         """
         again = [one for one in self._handed_out(execution, None) if one.generation not in holding][:limit]
-        if not self.runnable(time.time_ns(), min(1, limit - len(again))):
+        if not self.runnable(time.time_ns(), min(1, limit - len(again)), execution):
             return again  # most who ask while nothing happens: not worth a transaction
         with self._transaction():
             return again + self._take(execution, limit - len(again), None)
@@ -68,16 +69,17 @@ class Ownership(Acceptance):
                 return None, self._handed_out(execution, grant.generation)
             return None, self._take(execution, limit, grant.generation)
 
-    def runnable(self, now_ns: int, limit: int) -> list[Operation]:
-        """The operations a worker may take now, the longest due first."""
-        where = "WHERE o.due_ns <= ? AND NOT a.paused ORDER BY o.due_ns, o.attempt, o.position LIMIT ?"
-        return self._operations(where, now_ns, limit) if limit > 0 else []
+    def runnable(self, now_ns: int, limit: int, execution: str | None = None) -> list[Operation]:
+        """The operations a worker may take now, the longest due first: of work that the code of `execution` may go on with."""
+        where = f"WHERE o.due_ns <= ?2 AND NOT a.paused AND {FITS} ORDER BY o.due_ns, o.attempt, o.position LIMIT ?3"
+        return self._operations(where, self.fits(execution), now_ns, limit) if limit > 0 else []
 
-    def next_work_ns(self) -> int | None:
-        """When the next operation becomes claimable."""
+    def next_work_ns(self, execution: str | None = None) -> int | None:
+        """When the next operation becomes claimable (by this execution)."""
         due_ns: int | None = self._value(
             "SELECT o.due_ns FROM operation o JOIN attempt a ON a.id = o.attempt"
-            " WHERE o.due_ns IS NOT NULL AND NOT a.paused ORDER BY o.due_ns LIMIT 1"
+            f" WHERE o.due_ns IS NOT NULL AND NOT a.paused AND {FITS} ORDER BY o.due_ns LIMIT 1",
+            self.fits(execution),
         )
         return due_ns
 
@@ -89,10 +91,11 @@ class Ownership(Acceptance):
     def _take(self, execution: str, limit: int, source: int | None) -> list[Lease]:
         now_ns = time.time_ns()
         leases, passed_over = list[Lease](), set[str]()
-        for op in self.runnable(now_ns, limit):
+        for op in self.runnable(now_ns, limit, execution):
             if op.attempt in passed_over:  # what was just read of it may no longer hold
                 continue
-            if self._ended_by_its_limits(op, now_ns) or not self.affords(op, now_ns):
+            is_changed = self.take_up(op.attempt, execution) != "kept"
+            if is_changed or self._ended_by_its_limits(op, now_ns) or not self.affords(op, now_ns):
                 passed_over.add(op.attempt)
             else:
                 leases.append(self._lease(op, execution, source))

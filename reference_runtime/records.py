@@ -81,4 +81,15 @@ CREATE TABLE verdict (
 ) STRICT, WITHOUT ROWID;
 """
 
-RECORDS = TRANSITIONS_TABLE + AUDIT_TABLE + BUDGET_TABLES + CHILD_TABLE + ARTIFACT_TABLES
+#: `code`: by which the work of an attempt was written; `schema`: of the store it was admitted to; `stranded`: why nobody who is
+#: there may go on with it. `execution.code` is what a worker said of itself, as JSON.
+CODE_TABLES = """
+ALTER TABLE attempt ADD COLUMN code TEXT;
+ALTER TABLE attempt ADD COLUMN schema INTEGER;
+ALTER TABLE attempt ADD COLUMN stranded TEXT;
+CREATE INDEX attempt_code ON attempt (code) WHERE outcome IS NULL AND code IS NOT NULL;
+CREATE INDEX attempt_stranded ON attempt (id) WHERE stranded IS NOT NULL;
+CREATE TABLE execution (id TEXT PRIMARY KEY, code TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+RECORDS = TRANSITIONS_TABLE + AUDIT_TABLE + BUDGET_TABLES + CHILD_TABLE + ARTIFACT_TABLES + CODE_TABLES

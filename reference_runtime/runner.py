@@ -92,9 +92,10 @@ def _end(end: End | None) -> Json:
 
 
 class Runner:
-    """Turns for one execution of a worker; `run` until cancelled."""
+    """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits."""
 
-    def __init__(self, client: Client, workflows: Sequence[Workflow], execution: str) -> None:
+    def __init__(self, client: Client, workflows: Sequence[Workflow], execution: str, batch: int = 0) -> None:
+        self.batch = batch
         self.client = client
         self.workflows: Mapping[str, Workflow] = {one.name: one for one in workflows}
         self.execution = execution
@@ -119,6 +120,7 @@ class Runner:
             "warm": {attempt: warm.known for attempt, warm in self._warm.items()},
             "holding": sorted(self._holding),
             "limit": TURNS,
+            "batch": self.batch,
         }
         answer = await self.client.call("claim_turns", ask, FOR_EVER)
         turns: list[Json] = answer["turns"]
@@ -150,7 +152,7 @@ class Runner:
             told, is_all = turn["told"], turn["is_all"]
             while not is_all:
                 tell(warm, told)
-                ask = {"generation": turn["generation"], "known": warm.known}
+                ask = {"generation": turn["generation"], "known": warm.known, "batch": self.batch}
                 more = await self.client.call("tell_more", ask, FOR_EVER)
                 told, is_all = more["told"], more["is_all"]
             return advance(warm, told), warm
@@ -167,7 +169,7 @@ class Runner:
         known = [] if warm is None else warm.known
         held = {name: turn[name] for name in ("attempt", "generation", "segment", "length")}
         held["outcomes"] = turn["outcomes"] if warm is None else warm.seen
-        ask = {"turn": held, "execution": self.execution, "code": code, "known": known, **said}
+        ask = {"turn": held, "execution": self.execution, "code": code, "known": known, "batch": self.batch, **said}
         try:
             answer = await self.client.call("take_turn", ask, FOR_EVER)
         except Refusal:

@@ -174,8 +174,14 @@ CREATE INDEX reconcile_of ON reconcile (attempt, operation);
 #: One step from each version to the next, each applied in a transaction of its own; a new file takes them all.
 MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES + WORKFLOW_TABLES)
 SCHEMA_VERSION = len(MIGRATIONS)
-#: Every table, index and trigger of a store of this version.
-PARTS: Sequence[str] = re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS))
+
+
+def parts(version: int) -> Sequence[str]:
+    """Every table, index and trigger of a store of a version."""
+    return re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS[:version]))
+
+
+PARTS: Sequence[str] = parts(SCHEMA_VERSION)
 
 
 def _empty() -> apsw.Connection:
@@ -194,8 +200,10 @@ class StoreError(Refusal):
     """A store that cannot be opened: owned by another server, made by a newer version, damaged, or not ours at all."""
 
 
-def open_database(path: str) -> apsw.Connection:
-    """The file at `path`, made on first use, owned exclusively by the caller. Raises `StoreError`."""
+def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
+    """The file at `path`, made on first use, owned exclusively by the caller, who knows schemas up to `known`. Raises
+    `StoreError`.
+    """
     is_used = Path(path).is_file() and Path(path).stat().st_size > 0
     try:
         db = apsw.Connection(path, vfs=checked_vfs())
@@ -204,7 +212,7 @@ def open_database(path: str) -> apsw.Connection:
         if is_used:
             _check_log(db, path)
             _make_durable(db, Path(f"{path}-wal"))
-        _migrate(db, path)
+        _migrate(db, path, known)
     except apsw.BusyError as error:
         raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -250,35 +258,37 @@ def _make_durable(db: apsw.Connection, log: Path) -> None:
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _migrate(db: apsw.Connection, path: str) -> None:
-    """Bring the file from its version to ours, step by step. Raises `StoreError` for one that no step leads on from."""
-    version = db.pragma("user_version")
-    if version > SCHEMA_VERSION:
+def check_version(path: str, version: int, known: int) -> None:
+    """Refuse a store of a schema that is newer than what is known. Raises `StoreError`."""
+    if version > known:
         raise StoreError(
-            "store-newer",
-            f"{path} has schema {version}, this program knows up to {SCHEMA_VERSION}; use the newer program",
+            "store-newer", f"{path} has schema {version}, this program knows up to {known}; use the newer program"
         )
-    if version == 0 and not db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+
+
+def _migrate(db: apsw.Connection, path: str, known: int) -> None:
+    """Bring the file from its version to the one known, step by step. Raises `StoreError` where no step leads on."""
+    version = db.pragma("user_version")
+    check_version(path, version, known)
+    if version == 0 and known == SCHEMA_VERSION and not db.execute("SELECT 1 FROM sqlite_schema").fetchone():
         with db.backup("main", EMPTY, "main") as copy:
             copy.step()
         return
     if db.reserve_bytes("main") != RESERVED_BYTES:  # made before pages had checksums
         db.reserve_bytes("main", RESERVED_BYTES)
         db.execute("VACUUM")
-    for reached, step in enumerate(MIGRATIONS[version:], version + 1):
+    for reached, step in enumerate(MIGRATIONS[version:known], version + 1):
         try:
             with db:
                 db.execute(f"{step}; PRAGMA user_version = {reached}")
         except apsw.SQLError as error:
             raise StoreError(DAMAGED, f"{path} does not have the tables of schema {version}: {error}") from error
-    _check_tables(db, path)
+    _check_tables(db, path, known)
 
 
-def _check_tables(db: apsw.Connection, path: str) -> None:
+def _check_tables(db: apsw.Connection, path: str, known: int) -> None:
     """Compare what the file holds with what a new one would. Raises `StoreError` naming what is missing."""
     found = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema")}
-    missing = [name for name in PARTS if name not in found]
+    missing = [name for name in parts(known) if name not in found]
     if missing:
-        raise StoreError(
-            DAMAGED, f"{path}: no {', '.join(missing)} in it, as schema {SCHEMA_VERSION} has; restore a copy"
-        )
+        raise StoreError(DAMAGED, f"{path}: no {', '.join(missing)} in it, as schema {known} has; restore a copy")

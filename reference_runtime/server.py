@@ -21,8 +21,10 @@ import trio
 from reference_runtime import views
 from reference_runtime.clock import Steps
 from reference_runtime.events import events
+from reference_runtime.evolution import Code
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
+from reference_runtime.presence import Presence
 from reference_runtime.rpc import LOST, Lines, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
@@ -47,6 +49,8 @@ class Server(TurnVerbs):
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
         self._wake = 0.0
         self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
+        self._presence = Presence(lease_ns / NS)
+        self._since = 0.0  # from when on it could be reached
 
     async def serve(
         self,
@@ -57,6 +61,7 @@ class Server(TurnVerbs):
     ) -> None:
         """Serve until cancelled. `task_status.started` gives the listeners, once connections are taken."""
         listeners = await trio.open_tcp_listeners(port, host=host)
+        self._since = trio.current_time()
         for generation, execution in self.store.leases():
             self._hold(generation, execution)
         async with trio.open_nursery() as self.nursery:
@@ -125,22 +130,27 @@ class Server(TurnVerbs):
         self.notify()
         return answer
 
-    async def hello(self, name: str) -> Json:
-        """Name one activation of a worker, and tell it how long a lease lasts."""
-        return {"execution": self.store.new_execution(name), "lease_ns": self.lease_ns}
+    async def hello(self, name: str, code: Json) -> Json:
+        """Name one activation of a worker, write down what code it runs, and tell it how long a lease lasts."""
+        runs = Code.from_json(code)
+        execution = self.store.new_execution(name)
+        self.store.introduce(execution, runs)
+        return {"execution": execution, "lease_ns": self.lease_ns}
 
     async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
         """Lease work to a worker, waiting a while for some to turn up."""
         asked = trio.current_time()
         deadline = asked + self.poll_ns / NS
-        while True:
-            changed = self._work
-            self._mind_clock()
-            leases = self.store.claim(execution, holding, limit)
-            if leases or trio.current_time() >= deadline:
-                break
-            with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns()))):
-                await changed.wait()
+        with self._presence.asking(execution):
+            while True:
+                changed = self._work
+                self._mind_clock()
+                leases = self.store.claim(execution, holding, limit)
+                if leases or trio.current_time() >= deadline:
+                    break
+                self._mind_code()
+                with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns(execution)))):
+                    await changed.wait()
         return self._handed_out(leases, execution, trio.current_time() - asked)
 
     def _handed_out(self, leases: list[Lease], execution: str, waited: float) -> Json:
@@ -157,6 +167,7 @@ class Server(TurnVerbs):
 
     async def heartbeat(self, execution: str, generations: list[int]) -> Json:
         """Extend the leases this execution still has; which ones it has lost, and which are of runs that are to stop."""
+        self._presence.heard(execution)
         lost = []
         for generation in generations:
             if generation in self._holders and self._holders[generation][0] == execution:
@@ -246,6 +257,7 @@ class Server(TurnVerbs):
             if trio.current_time() > self._wake + self.lease_ns / NS / 2:
                 self._excuse()
             self._mind_clock()
+            self._mind_code()
             fired = self.store.fire_timers()
             if fired:
                 self._forget_taken()
@@ -264,8 +276,14 @@ class Server(TurnVerbs):
             self.store.set_hours(step_ns)
             self.notify()
 
+    def _mind_code(self) -> None:
+        """Show which work waits for code that nobody there has, once everybody had a term to come back to this server."""
+        if trio.current_time() >= self._since + self.lease_ns / NS:
+            self.store.strand(self._presence.there())
+
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
+        self._since = trio.current_time()
         for generation, (execution, _) in self._holders.items():
             self._hold(generation, execution)
 

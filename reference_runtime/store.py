@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Mapping
 from typing import Literal
 
 from reference_runtime.documents import parse, terms
+from reference_runtime.evolution import Transform
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
-from reference_runtime.schema import open_database
+from reference_runtime.schema import SCHEMA_VERSION, open_database
 from reference_runtime.turns import Turns
 
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
@@ -35,9 +37,21 @@ class Store(Turns):
     """The durable state of one runtime; one owner, no threads, no awaits."""
 
     @classmethod
-    def open(cls, path: str, *, policy: Policy | None = None, rng: random.Random | None = None) -> Store:
-        """Own the file at `path`. Raises `schema.StoreError`."""
-        return cls(open_database(path), policy or Policy(), rng or random.Random(random.getrandbits(64)))
+    def open(
+        cls,
+        path: str,
+        *,
+        policy: Policy | None = None,
+        rng: random.Random | None = None,
+        transforms: Mapping[str, Transform] | None = None,
+        known: int = SCHEMA_VERSION,
+    ) -> Store:
+        """Own the file at `path`; `transforms` carry what is saved over to newer code, `known` is the newest schema that the
+        program knows. Raises `schema.StoreError`.
+        """
+        store = cls(open_database(path, known), policy or Policy(), rng or random.Random(random.getrandbits(64)))
+        store.transforms = transforms or {}
+        return store
 
     def close(self) -> None:
         self.db.close()
@@ -86,6 +100,7 @@ class Store(Turns):
         allowed = terms(document)
         self.open_account(task, allowed.allowance, now_ns, allowed.deadline_ns)
         self.arm_deadline(task, attempt)
+        self.pin(attempt, allowed.code, SCHEMA_VERSION)
         self._log_run(attempt, "admitted")
         self.begin_workflow(attempt, document)
         for position, step in enumerate(steps):

@@ -47,15 +47,27 @@ class TurnVerbs(ABC):
             waiting, self._turns = self._turns, trio.Event()
             waiting.set()
 
-    async def claim_turns(self, execution: str, codes: Json, warm: Json, holding: list[int], limit: int) -> Json:
-        """Lease turns to a worker, waiting a while for some to become due. `warm`: what it still has, by attempt."""
+    async def claim_turns(
+        self, execution: str, codes: Json, warm: Json, holding: list[int], limit: int, batch: int
+    ) -> Json:
+        """Lease turns to a worker, waiting a while for some to become due. `warm`: what it still has, by attempt; `batch`: how
+        many outcomes it wants to be told at a time, 0: as many as fit.
+        """
         with trio.move_on_after(self.poll_ns / NS):
             while not (turns := self.store.claim_turns(execution, codes, holding, limit)):
                 await self._turns.wait()
-        return {"turns": [self._said(turn, execution, warm.get(turn.attempt, [])) for turn in turns]}
+        return {"turns": [self._said(turn, execution, warm.get(turn.attempt, []), batch) for turn in turns]}
 
     async def take_turn(
-        self, turn: Json, execution: str, code: str, known: list[int], commands: list[Json], end: Json, trouble: str
+        self,
+        turn: Json,
+        execution: str,
+        code: str,
+        known: list[int],
+        batch: int,
+        commands: list[Json],
+        end: Json,
+        trouble: str,
     ) -> Json:
         """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any."""
         held = _held(turn)
@@ -72,9 +84,10 @@ class TurnVerbs(ABC):
             raise Refusal("stale", rejected.reason)
         self._let_go(held.generation)
         self.notify()
-        return {"turn": {} if following is None else self._said(following, execution, known), "is_taken": is_taken}
+        told = {} if following is None else self._said(following, execution, known, batch)
+        return {"turn": told, "is_taken": is_taken}
 
-    async def tell_more(self, generation: int, known: list[int]) -> Json:
+    async def tell_more(self, generation: int, known: list[int], batch: int) -> Json:
         """The outcomes of a leased turn past those its holder knows of, as many as fit, and whether these are all."""
         turn = self.store.leased_turn(generation)
         if turn is None:
@@ -82,14 +95,14 @@ class TurnVerbs(ABC):
         _, outcomes, is_warm = self.store.history(turn, known)
         if not is_warm:
             raise Refusal("stale", f"the history of {turn.attempt} is not the one that is known")
-        told = _chunk(outcomes, CHUNK_BYTES)
+        told = _chunk(outcomes, CHUNK_BYTES, batch)
         return {"told": told or outcomes[:1], "is_all": len(told or outcomes[:1]) == len(outcomes)}
 
-    def _said(self, turn: Turn, execution: str, known: list[int]) -> Json:
+    def _said(self, turn: Turn, execution: str, known: list[int], batch: int) -> Json:
         """A turn as its holder gets it, with as much of its history as it does not have and as fits."""
         self._hold(turn.generation, execution)
         commands, outcomes, is_warm = self.store.history(turn, known)
-        told = _chunk(outcomes, CHUNK_BYTES - len(json.dumps(commands)))
+        told = _chunk(outcomes, CHUNK_BYTES - len(json.dumps(commands)), batch)
         return {
             "task": turn.task,
             "attempt": turn.attempt,
@@ -106,10 +119,11 @@ class TurnVerbs(ABC):
         }
 
 
-def _chunk(outcomes: list[Json], bytes_max: int) -> list[Json]:
-    """As many outcomes, from the first, as fit into so many bytes of JSON."""
+def _chunk(outcomes: list[Json], bytes_max: int, count: int) -> list[Json]:
+    """As many outcomes, from the first, as fit into so many bytes of JSON, and `count` at most; 0: any number."""
     sizes = itertools.accumulate(len(json.dumps(outcome)) for outcome in outcomes)
-    return [outcome for outcome, size in zip(outcomes, sizes, strict=True) if size <= bytes_max]
+    fitting = [outcome for outcome, size in zip(outcomes, sizes, strict=True) if size <= bytes_max]
+    return fitting[:count] if count > 0 else fitting
 
 
 #: What a command says of itself, and the types this must have.

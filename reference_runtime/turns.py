@@ -21,12 +21,15 @@ import attrs
 from reference_runtime import plan
 from reference_runtime.appending import Appending, steps_of
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
+from reference_runtime.evolution import FITS
 from reference_runtime.leaves import Step
 from reference_runtime.model import Json, Rejected, Tally, canonical
 
 _TURN = """SELECT a.task, w.attempt, w.name, w.input, w.segment, w.length, w.outcomes, w.generation
     FROM workflow w JOIN attempt a ON a.id = w.attempt"""
 _FREE = """w.is_due AND w.generation IS NULL AND w.ended IS NULL AND NOT a.paused AND a.failing IS NULL AND a.halt IS NULL"""
+#: There is a history by which it can be told whether this code goes on with it.
+_FOLLOWED = "(w.length > 0 AND a.code IN (SELECT value FROM json_each(?2)))"
 
 
 @attrs.frozen
@@ -113,20 +116,26 @@ class Turns(Appending):
     def claim_turns(self, execution: str, codes: Mapping[str, str], holding: Collection[int], limit: int) -> list[Turn]:
         """Lease up to `limit` due turns of the workflows whose code (by name) `execution` has.
 
-        A workflow that this very code could not continue is left to others. What got lost on the way comes first.
+        A workflow that this very code could not continue is left to others, and so is one that the execution's code may not go
+        on with; without a history there is nothing that could be followed. What got lost on the way comes first.
         """
+        runs = self.code_of(execution)
+        able, proving = (None, None) if runs is None else (canonical(runs.continues), canonical(runs.replays))
         with self._transaction():
             lost = self._turns("WHERE w.execution = ? AND w.generation IS NOT NULL ORDER BY w.generation", execution)
             turns = [turn for turn in lost if turn.generation not in holding][:limit]
             for name, code in sorted(codes.items()):
                 free = self._turns(
-                    f"WHERE {_FREE} AND w.name = ? AND NOT EXISTS (SELECT 1 FROM json_each(w.refused) r WHERE r.value = ?)"
-                    " ORDER BY w.attempt LIMIT ?",
+                    f"WHERE ({FITS} OR {_FOLLOWED}) AND {_FREE} AND w.name = ?3"
+                    " AND NOT EXISTS (SELECT 1 FROM json_each(w.refused) r WHERE r.value = ?4) ORDER BY w.attempt LIMIT ?5",
+                    able,
+                    proving,
                     name,
                     code,
                     limit - len(turns),
                 )
-                turns += [self._lease_turn(turn, execution, code) for turn in free]
+                leased = [self._lease_turn(turn, execution, code) for turn in free]
+                turns += [turn for turn in leased if turn is not None]
             return turns
 
     def leased_turn(self, generation: int) -> Turn | None:
@@ -137,7 +146,15 @@ class Turns(Appending):
     def _turns(self, where: str, *values: object) -> list[Turn]:
         return [Turn(*row) for row in self._rows(f"{_TURN} {where}", *values)]
 
-    def _lease_turn(self, turn: Turn, execution: str, code: str) -> Turn:
+    def _lease_turn(self, turn: Turn, execution: str, code: str) -> Turn | None:
+        """Lease a turn, of work that is of this code from now on; None where it could not be carried over.
+
+        A history that is to be followed first stays of the code it has.
+        """
+        if self.is_fit(turn.attempt, execution):
+            if self.take_up(turn.attempt, execution) == "refused":
+                return None
+            turn = self._turns("WHERE w.attempt = ?", turn.attempt)[0]
         generation = self._next("generation")
         self.db.execute(
             "UPDATE workflow SET generation = ?, execution = ?, code = ?, is_due = 0 WHERE attempt = ?",
@@ -146,6 +163,14 @@ class Turns(Appending):
         self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, turn.attempt))
         self._conclude(turn.attempt)
         return attrs.evolve(turn, generation=generation)
+
+    def is_due(self, attempt: str, may_replay: bool) -> bool:
+        """Whether anything of an attempt could be taken up by fitting code, its turn included."""
+        if super().is_due(attempt, may_replay):
+            return True
+        rests = " AND w.length = 0" if may_replay else ""
+        where = f"WHERE w.attempt = ? AND w.parked IS NULL AND {_FREE}{rests}"
+        return bool(self._row(f"SELECT 1 FROM workflow w JOIN attempt a ON a.id = w.attempt {where}", attempt))
 
     def leases(self) -> list[tuple[int, str]]:
         """Every lease that was not given back, of operations and of turns: generation and execution."""
@@ -235,6 +260,7 @@ class Turns(Appending):
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn), None
+            self.take_up(turn.attempt, execution)
             self.db.execute(
                 "UPDATE workflow SET generation = NULL, execution = NULL, is_due = outcomes > ?1,"
                 " length = length + ?2, code = ?3, deaths = 0, parked = NULL, refused = '[]' WHERE attempt = ?4",

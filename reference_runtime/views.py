@@ -15,7 +15,7 @@ from reference_runtime.turns import Turns
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
 _TASK = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution, a.failing, a.halt, a.paused,
-    (SELECT d.state FROM delivery d WHERE d.task = t.id AND d.attempt = a.id)
+    (SELECT d.state FROM delivery d WHERE d.task = t.id AND d.attempt = a.id), a.stranded
     FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.id = ?"""
 _OPERATIONS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.kind, o.opened_ns IS NOT NULL,
     o.tries, o.reason FROM operation o
@@ -32,6 +32,11 @@ _JOURNAL = {
     "rejected": "SELECT e.*, iif(json_valid(e.detail), e.detail ->> 'nonce', NULL) AS nonce"
     " FROM attempt a JOIN evidence e ON e.attempt = a.id WHERE a.task = ? ORDER BY e.sequence",
     "verdicts": "SELECT v.* FROM attempt a JOIN verdict v ON v.attempt = a.id WHERE a.task = ? ORDER BY v.generation",
+    "history": "SELECT c.number, w.segment, c.branch, c.sequence, c.kind, c.id AS operation, c.digest, a.id AS attempt"
+    " FROM attempt a JOIN workflow w ON w.attempt = a.id JOIN command_history c ON c.attempt = a.id WHERE a.task = ?"
+    " ORDER BY a.number, c.number",
+    "outcomes": "SELECT h.number, w.segment, h.operation, a.id AS attempt FROM attempt a JOIN workflow w ON w.attempt = a.id"
+    " JOIN outcome_history h ON h.attempt = a.id WHERE a.task = ? ORDER BY a.number, h.number",
     "deliveries": "SELECT attempt, state, at_ns FROM delivery WHERE task = ?",
     "audit": "SELECT sequence, actor, authority, action, target, at_ns, detail FROM audit WHERE task = ? ORDER BY sequence",
 }
@@ -70,6 +75,7 @@ class _Task(NamedTuple):
     halt: str | None
     paused: int
     delivery: str | None
+    stranded: str | None
 
 
 def status(store: Turns, task: str) -> Json:
@@ -89,7 +95,7 @@ def status(store: Turns, task: str) -> Json:
         if state == "done"
         else None,
         "error": one.reason,
-        "reason": (one.reason or "completed") if one.outcome else None,
+        "reason": "completed" if one.outcome == "succeeded" else one.reason if one.outcome else None,
         "attempt": one.attempt,
         "execution": one.execution,
         "version": one.version,
@@ -109,7 +115,15 @@ def status(store: Turns, task: str) -> Json:
         },
         "operations": [_shown(shown, is_planned=not store.is_workflow(one.attempt)) for shown in operations],
         **store.workflow_shown(one.attempt),
+        **_blocked_on_code(one),
     }
+
+
+def _blocked_on_code(task: _Task) -> Json:
+    """What a status says otherwise because nobody who is there has code that may go on with the task."""
+    if task.outcome or task.stranded is None:
+        return {}
+    return {"state": "blocked", "on": None, "error": task.stranded, "reason": task.stranded}
 
 
 def _shown(one: _Shown, *, is_planned: bool) -> Json:

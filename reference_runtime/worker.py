@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.evolution import FIRST, Code
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
 from reference_runtime.performing import Performer
@@ -60,8 +61,12 @@ class Worker:
         grace_ns: int = GRACE_NS,
         log: Log = OFF,
         workflows: Sequence[Workflow] = (),
+        code: Code = FIRST,
+        batch: int = 0,
     ) -> None:
         self.client = client
+        self.code = code
+        self.batch = batch
         self.workflows = workflows
         self.tools = tools
         self.name = name
@@ -87,13 +92,15 @@ class Worker:
         async with self.client, trio.open_nursery() as nursery:
             asked = trio.current_time()
             with self._beginning:
-                welcome = await self.client.call("hello", {"name": self.name}, FOR_EVER)
+                welcome = await self.client.call(
+                    "hello", {"name": self.name, "code": attrs.asdict(self.code)}, FOR_EVER
+                )
                 self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
                 self.log("ready", execution=self.execution, seconds=round(trio.current_time() - asked, 6))
                 nursery.start_soon(self._keep_leases)
                 async with trio.open_nursery() as beginning:
                     if self.workflows:
-                        beginning.start_soon(Runner(self.client, self.workflows, self.execution).run)
+                        beginning.start_soon(Runner(self.client, self.workflows, self.execution, self.batch).run)
                     await self._begin(nursery)
             await self._leave()
             nursery.cancel_scope.cancel()

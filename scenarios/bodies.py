@@ -98,6 +98,20 @@ class Verdict:
 
 
 @attrs.frozen
+class HistoryEntry:
+    """One thing that the code of a run has asked for, in its place; a history that was cut begins a new segment."""
+
+    number: int = _number()
+    segment: int = _number()
+    branch: str = _text()
+    sequence: int = _number()
+    kind: str = _text()
+    operation: str = _text()
+    digest: str = _text()
+    attempt: str | None = _maybe(str)
+
+
+@attrs.frozen
 class Journal:
     """All that the verb `journal` tells; `tells` names the lists that were there, empty ones too."""
 
@@ -108,6 +122,7 @@ class Journal:
     deliveries: tuple[Mapping[str, Any], ...] = ()
     tells: frozenset[str] = attrs.field(factory=frozenset, eq=False)
     verdicts: tuple[Verdict, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
 
 
 @attrs.frozen
@@ -155,6 +170,7 @@ def journal_of(body: _Body) -> Journal:
         _objects(body, "deliveries"),
         frozenset(name for name, rows in (body or {}).items() if isinstance(rows, list | tuple)),
         _rows(Verdict, body, "verdicts"),
+        _rows(HistoryEntry, body, "history"),
     )
 
 

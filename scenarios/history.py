@@ -337,6 +337,10 @@ def _texts(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
+def _pairs(values: Iterable[tuple[str, Iterable[str]]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((name, tuple(others)) for name, others in values)
+
+
 @attrs.frozen
 class Declared:
     """What the adapter's manifest declares and judges must know."""
@@ -356,6 +360,8 @@ class Declared:
     unmatched_signal: Literal["buffered", "refused"] = "buffered"  # and of one that nothing waits for
     lease_ns: int | None = None  # how long an owner may be silent before another takes over
     call_timeout_ns: int | None = None  # how long its workers are told to wait for a receiver's answer
+    #: Versions of its code, the oldest first, each with those whose work it may go on with.
+    codes: tuple[tuple[str, tuple[str, ...]], ...] = attrs.field(default=(), converter=_pairs)
 
 
 @attrs.frozen

@@ -58,8 +58,10 @@ def examine_one(mutant: Mutant, runs: Runs, stopping: Callable[[], bool]) -> Mut
     """What became of a mutant that is registered under its name.
 
     First the scenario it says it is shown by, under a few schedules and before all judges; then drawn scenarios, before
-    its own judge only.
+    its own judge only. One that breaks another configuration is run in that one.
     """
+    if mutant.config is not None:
+        runs = attrs.evolve(runs, target="reference", configuration=mutant.config)
     examination = _Examination(mutant, runs)
     for scenario, seed in _attempts(mutant, runs.seeds_max):
         if stopping():

@@ -152,11 +152,12 @@ def _profile(name: str) -> e.Explained:
 
 
 def _mutant(name: str, one: Outline) -> e.Explained:
+    target = "reference" if one.config is None else f"reference:{one.config}"
     sections = {
         "what is changed": one.change,
         "must be caught by": one.obligation,
         "shown by": one.shown_by,
-        "try it": invocation.line("run", "-t", "reference", "--mutant", name, "--seeds", "0-499"),
+        "try it": invocation.line("run", "-t", target, "--mutant", name, "--seeds", "0-499"),
     }
     return e.Explained(
         "mutant", name, f"must break {one.obligation}", {head: text for head, text in sections.items() if text}

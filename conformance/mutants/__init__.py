@@ -44,7 +44,8 @@ class Patch:
 @attrs.frozen
 class Mutant:
     """One broken promise: `change` says in a sentence what the mutant does wrong, `shown_by` names a scenario of the
-    catalogue that brings it to light, `swarm` whether disks and network must misbehave by themselves in it.
+    catalogue that brings it to light, `swarm` whether disks and network must misbehave by themselves in it, `config` the
+    configuration that it breaks, where it is not the one that is asked for.
     """
 
     name: str
@@ -53,20 +54,21 @@ class Mutant:
     apply: Callable[[Patch], None]
     shown_by: str = ""
     swarm: bool = False
+    config: str | None = None
 
 
 _REGISTRY: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, obligation: str, *, shown_by: str, swarm: bool = False
+    name: str, obligation: str, *, shown_by: str, swarm: bool = False, config: str | None = None
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a function that applies the mutant; its docstring is the change."""
 
     def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
         assert name not in _REGISTRY, f"two mutants called {name}"
         change = " ".join((apply.__doc__ or "").split())
-        _REGISTRY[name] = Mutant(name, obligation, change, apply, shown_by, swarm)
+        _REGISTRY[name] = Mutant(name, obligation, change, apply, shown_by, swarm, config)
         return apply
 
     return register

@@ -20,6 +20,7 @@ class Outline:
     obligation: str
     change: str
     shown_by: str
+    config: str | None = None
 
     @property
     def story(self) -> str:
@@ -40,5 +41,6 @@ def _outlines(source: str) -> Iterator[Outline]:
         for decorator in node.decorator_list:
             match decorator:
                 case ast.Call(ast.Name("mutant"), [ast.Constant(str(name)), ast.Constant(str(obligation))], keywords):
-                    shown_by = next(ast.literal_eval(one.value) for one in keywords if one.arg == "shown_by")
-                    yield Outline(name, obligation, " ".join((ast.get_docstring(node) or "").split()), shown_by)
+                    given = {one.arg: ast.literal_eval(one.value) for one in keywords}
+                    change = " ".join((ast.get_docstring(node) or "").split())
+                    yield Outline(name, obligation, change, given["shown_by"], given.get("config"))

@@ -213,13 +213,13 @@ def lease_by_age(patch: Patch) -> None:
 def namesake_takes_over(patch: Patch) -> None:
     """A worker that comes up is taken for the one of its name that was there before, and gets what that one holds."""
 
-    async def hello(self: Server, name: str) -> Json:
+    async def hello(self: Server, name: str, code: Json) -> Json:
         for generation, execution in self.store.leases():
             if _name_of(execution) == name:
                 self._let_go(generation)
                 self.store.reclaim(generation)
         self.notify()
-        return await original(self, name)
+        return await original(self, name, code)
 
     original = Server.hello
     patch.replace(Server, "hello", hello)

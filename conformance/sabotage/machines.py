@@ -25,14 +25,37 @@ async def forget(scene: Scene, one: Interruption, passing: Passing | None) -> Fa
 
 
 async def deploy(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:
-    """Kill the worker; from the next one on they run another version of the code."""
+    """Kill a unit; from the next launch on it runs another version of the code. Another unit than the worker, which may refuse
+    what it finds, is given its own version back after a while.
+    """
     unit = scene.target(one, passing)
-    if unit is None or unit.name != scene.crew.worker_name or one.arg is None:
+    if unit is None or one.arg is None:
         scene.miss(one)
         return None
     scene.note(one)
-    scene.crew.code = one.arg
-    return await take_down(scene, unit, one, passing)
+    scene.crew.deploy(unit.name, one.arg)
+    if unit.name == scene.crew.worker_name:
+        scene.soon(_settle_in, scene)
+        return await take_down(scene, unit, one, passing)
+    await scene.crew.kill(unit)
+    scene.soon(_roll_back, scene, unit.name, one.ns)
+    return None
+
+
+async def _settle_in(scene: Scene) -> None:
+    """Give new code time to be found fit or unfit: until then an end that is shown may be that of the code before."""
+    await scene.world.sleep_ns(scene.subject.bounds.grace_ns)
+    scene.patience.disturb()
+
+
+async def _roll_back(scene: Scene, name: str, ns: int) -> None:
+    with scene.patience.held(), scene.crew.excused(name):
+        await scene.world.sleep_ns(ns)
+        scene.crew.deploy(name, "")
+        unit = scene.crew.named(name)
+        if scene.crew.lives(unit) and unit is not None:
+            await scene.crew.kill(unit)
+        await scene.crew.ensure_up()
 
 
 async def flip(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:
@@ -82,12 +105,12 @@ async def second(scene: Scene, one: Interruption, _passing: Passing | None) -> F
         scene.miss(one)
         return None
     scene.note(one)
-    scene.soon(_second, scene)
+    scene.soon(_second, scene, one.arg)
     return None
 
 
-async def _second(scene: Scene) -> None:
-    await scene.crew.second()
+async def _second(scene: Scene, code: str | None) -> None:
+    await scene.crew.second(code)
     scene.patience.disturb()
     await scene.world.sleep_ns(scene.subject.bounds.grace_ns)
     scene.patience.disturb()

@@ -23,7 +23,7 @@ from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
-from conformance.world import REBATCH, REBUILT, Sighting
+from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class ProcessWorld:
             **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
             **({"SIMKIT_CODE": code} if code else {}),
             **({"SIMKIT_FORGET": forget} if forget else {}),
-            REBATCH: str(incarnation),
+            REBATCH: str(incarnation % BATCHES),
             "SIMKIT_STATE": str(state),
             "SIMKIT_ENGINE_HOST": ports.LOOPBACK,
             "SIMKIT_ENGINE_PORT": str(self._engine_port),

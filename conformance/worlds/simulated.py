@@ -23,7 +23,7 @@ import attrs
 import trio
 
 from conformance.control import ControlChannel
-from conformance.world import REBATCH, REBUILT, Sighting
+from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
 from simkit.disk import CrashState
 from simkit.network import OUTSIDE
 from simkit.process import Process
@@ -220,7 +220,7 @@ class SimulatedWorld:
             **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
             **({"SIMKIT_CODE": code} if code else {}),
             **({"SIMKIT_FORGET": forget} if forget else {}),
-            REBATCH: str(incarnation),
+            REBATCH: str(incarnation % BATCHES),
         }
         if unit == "engine":
             process = host.start(self._adapter.run_engine, environment, name=unit)

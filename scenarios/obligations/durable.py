@@ -339,7 +339,7 @@ def work_reaches_an_end(history: History) -> Finding:
     exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
     if reason != "bound":
         return Finding(exercised, slow=reason == "slow")
-    if _lacks_signal(facts) or _lacks_decision(facts) or is_held(facts):
+    if lacks_word(facts) or is_held(facts):
         return Finding()
     last = facts.last_seen()
     state = f"it was last shown {last.status.state}" if last else "no status ever showed it"
@@ -354,6 +354,11 @@ def work_reaches_an_end(history: History) -> Finding:
 def _was_accepted(facts: Facts) -> bool:
     shown = any(seen.status.state != "unknown" for seen in facts.statuses)
     return facts.start_ok() is not None or shown or bool(facts.requests)
+
+
+def lacks_word(facts: Facts) -> bool:
+    """Has the run come to where it needs somebody's word, which as far as the outside can tell was never given?"""
+    return _lacks_signal(facts) or _lacks_decision(facts)
 
 
 def _lacks_signal(facts: Facts) -> bool:

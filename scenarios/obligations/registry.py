@@ -35,6 +35,7 @@ ANOMALIES: Final[Mapping[str, str]] = {
     "torn view": "a snapshot no single state explains, or answers that contradict each other",
     "stuck": "no progress though nothing is in the way",
     "silent divergence": "new code went on with an old history as if it were its own",
+    "changed decision": "the same history, read again, led elsewhere",
     "leak": "a secret where it is stored or shown, or a thing or child that nobody owns",
 }
 

@@ -209,5 +209,5 @@ def test_processes_that_are_asked_to_stop_judge_nothing_more() -> None:
 
 def test_outlines_are_what_the_mutants_register() -> None:
     """Read from the source, they are the same in the same order."""
-    registered = [(one.name, one.obligation, one.change, one.shown_by) for one in all_mutants().values()]
+    registered = [(one.name, one.obligation, one.change, one.shown_by, one.config) for one in all_mutants().values()]
     assert [attrs.astuple(one) for one in outlines().values()] == registered

@@ -74,7 +74,7 @@ def test_what_was_never_begun_goes_to_the_next_worker_at_once(tmp_path):
     async def main():
         async with served(tmp_path / "s.db", lease_ns=LEASE_NS) as (_, port), Client("127.0.0.1", port) as client:
             await client.submit("t", plan(par(call("a"), call("b", "mailer"))))
-            first = (await client.call("hello", {"name": "w"}))["execution"]
+            first = (await client.call("hello", {"name": "w", "code": {}}))["execution"]
             leased = await client.call("claim", {"execution": first, "holding": [], "limit": 2})
             assert (len(leased["tickets"]), len(leased["grants"])) == (1, 1)
             released = await client.call("release", {"execution": first})

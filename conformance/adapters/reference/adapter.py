@@ -11,7 +11,12 @@ processes, and the same calls are simulated. Settings come from the environment,
   operation; REFERENCE_LOOKUPS_MAX: how often it is asked what became of one; REFERENCE_KEY_LIFETIME_MS: how long receivers
   remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone; REFERENCE_LANDING_MS: how
   long a request may be on its way;
-- REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow.
+- REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow;
+- SIMKIT_REBATCH: how many outcomes of a history the worker is told at a time;
+- SIMKIT_CODE: the version of the code, 1 where it is not given. A worker of code 2 goes on with work of 1. One of code 3 goes
+  on with its own only: where plans are state it says so; where they are replayed it has another shape (it runs a plan inside
+  a branch of its own), tries to follow the history of 1 and 2, and must be found out. An engine of code 0 is of the time
+  before the present schema.
 """
 
 from __future__ import annotations
@@ -26,7 +31,10 @@ from simkit_adapter import Indefinite, Refused, serve_streams
 from reference_runtime import Client, Patience, Policy, Refusal, Server, Store, Unreachable, Worker, connect
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.documents import replayed
-from reference_runtime.interpreter import INTERPRETER
+from reference_runtime.evolution import Code
+from reference_runtime.interpreter import INTERPRETER, interpret_aside
+from reference_runtime.schema import SCHEMA_VERSION
+from reference_runtime.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -47,7 +55,8 @@ async def run_engine(env: Mapping[str, str]) -> None:
         grace_ns=int(env.get("REFERENCE_GRACE_MS", "5000")) * MS,
         landing_ns=int(env.get("REFERENCE_LANDING_MS", "10000")) * MS,
     )
-    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy)
+    known = SCHEMA_VERSION - 1 if env.get("SIMKIT_CODE") == "0" else SCHEMA_VERSION
+    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known)
     store.forget_when_told(env)
     server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
     await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
@@ -63,10 +72,34 @@ async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
     )
     async with trio.open_nursery() as nursery:
         is_replay = env.get("REFERENCE_STYLE") == "replay"
-        nursery.start_soon(Worker(Client(*address), tools, workflows=[INTERPRETER] if is_replay else []).run)
+        worker = Worker(
+            Client(*address),
+            tools,
+            workflows=[_interpreter(env)] if is_replay else [],
+            code=_code(env),
+            batch=int(env.get("SIMKIT_REBATCH", "0")),
+        )
+        nursery.start_soon(worker.run)
         verbs = Verbs(Client(*address, patience=PATIENCE), is_replay=is_replay)
         await serve_streams(verbs, _receiver(control), control.send_all)
         nursery.cancel_scope.cancel()
+
+
+def _code(env: Mapping[str, str]) -> Code:
+    """What this worker is, and what it may go on with."""
+    match env.get("SIMKIT_CODE", "1"):
+        case "2":
+            return Code("2", "compatible", ("1",))
+        case "3" if env.get("REFERENCE_STYLE") == "replay":
+            return Code("3", "replay", ("1", "2"))
+        case version:
+            return Code(version)
+
+
+def _interpreter(env: Mapping[str, str]) -> Workflow:
+    """The interpreter of this worker's version."""
+    version = env.get("SIMKIT_CODE", "1")
+    return Workflow(INTERPRETER.name, version, interpret_aside if version == "3" else INTERPRETER.function)
 
 
 class Verbs:

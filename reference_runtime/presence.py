@@ -1,0 +1,43 @@
+"""Presence: which executions are there to be given work, by the monotonic clock.
+
+Who asks for work is there while it is asking, and a term longer: it may be at work with what it was given, or on its way
+back after its connection broke. Who is heard of otherwise is there for a term from then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+import trio
+
+
+@attrs.define(eq=False)
+class Presence:
+    """Executions, each with the moment until which it counts as there; `term_s` in seconds."""
+
+    term_s: float
+    _until: dict[str, float] = attrs.field(factory=dict)
+    _asking: dict[str, int] = attrs.field(factory=dict)
+
+    @contextmanager
+    def asking(self, execution: str) -> Iterator[None]:
+        """For as long as an execution asks for work."""
+        self._asking[execution] = self._asking.get(execution, 0) + 1
+        try:
+            yield
+        finally:
+            self._asking[execution] -= 1
+            self.heard(execution)
+
+    def heard(self, execution: str) -> None:
+        """An execution has given a sign of life."""
+        self._until[execution] = trio.current_time() + self.term_s
+
+    def there(self) -> list[str]:
+        """Who is there now; who is gone is forgotten."""
+        now = trio.current_time()
+        self._asking = {one: count for one, count in self._asking.items() if count > 0}
+        self._until = {one: until for one, until in self._until.items() if until > now or one in self._asking}
+        return sorted({*self._until, *self._asking})
