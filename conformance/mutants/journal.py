@@ -10,7 +10,10 @@ from reference_runtime.ownership import Ownership
 from reference_runtime.rows import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from reference_runtime.model import Grant, Move, Rejected, Remedy, Report
+    from reference_runtime.ownership import Lease
     from reference_runtime.rows import Operation
 
 
@@ -54,6 +57,21 @@ def repeat_without_intent(patch: Patch) -> None:
 
     original = Ownership._record_intent  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Ownership, "_record_intent", record_intent)
+
+
+@mutant("intent-without-sync", "JRN-1", shown_by="tour/power@reserve#1.applied(engine)")
+def intent_without_sync(patch: Patch) -> None:
+    """An intent is committed without waiting for the disk: a power cut can take it back when the request has left."""
+
+    def claim(self: Ownership, execution: str, holding: Collection[int], limit: int) -> list[Lease]:
+        self.db.execute("PRAGMA synchronous = OFF")
+        try:
+            return original(self, execution, holding, limit)
+        finally:
+            self.db.execute("PRAGMA synchronous = FULL")
+
+    original = Ownership.claim
+    patch.replace(Ownership, "claim", claim)
 
 
 @mutant("late-word-unsettles", "JRN-2", shown_by="survey/pause@north#1.applied")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from scenarios.bodies import Invocation, Journal, Transition
 from scenarios.chronicle import LEGAL, by_leaf, chains, deeds, is_own
 from scenarios.history import History
-from scenarios.index import Facts, look
+from scenarios.index import PROMPT_NS, Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Said
 from scenarios.plan import Call, Compensate
@@ -39,7 +39,7 @@ def intent_is_written_before_the_request(history: History) -> Finding:
         rows = by_leaf(row for row in said.body.invocations if row.action != "lookup")
         for op, requests in deeds(facts, said.asked).items():
             tested |= {op} if any(_was_cut(facts, request, said.asked) for request in requests) else set()
-            if (missing := _without_intent(requests, rows.get(op, []))) is not None:
+            if (missing := _without_intent(facts, requests, rows.get(op, []))) is not None:
                 found.setdefault(op, _phantom(missing, rows.get(op, []), said))
     return Finding(len(tested), tuple(found.values()))
 
@@ -55,15 +55,26 @@ def _was_cut(facts: Facts, request: Request, before: int) -> bool:
     return facts.death_between(request.at, min(ends, before))
 
 
-def _without_intent(requests: list[Request], rows: list[Invocation]) -> Request | None:
-    """The first request that no row accounts for: by its key, or as one more worker's than there are rows."""
-    workers: dict[int, Request] = {}
+def _without_intent(facts: Facts, requests: list[Request], rows: list[Invocation]) -> Request | None:
+    """The first request that no row accounts for: by its key, or as one try more than there are rows."""
+    tries = 0
+    latest: dict[int, Request] = {}
     for request in requests:
-        fitting = [row for row in rows if _intends(row, request)]
-        workers.setdefault(request.event.incarnation, request)
-        if len(workers) > len(fitting):
+        before = latest.get(request.event.incarnation)
+        latest[request.event.incarnation] = request
+        tries += before is None or _was_over(facts, before, request)
+        if tries > sum(_intends(row, request) for row in rows):
             return request
     return None
+
+
+def _was_over(facts: Facts, before: Request, after: Request) -> bool:
+    """Had a worker certainly been answered before it sent this for the same operation? Then it is another try."""
+    if before.reply is None or before.answer is None or not isinstance(facts.calls.get(before.op), Call | Compensate):
+        return False
+    took_ns = before.reply.at_ns - before.event.at_ns
+    stopped = any(before.at < at < after.at for at in facts.paused.get(before.event.incarnation, ()))
+    return took_ns < PROMPT_NS and not stopped and facts.storm == (0, 0)
 
 
 def _intends(row: Invocation, request: Request) -> bool:
@@ -74,7 +85,7 @@ def _intends(row: Invocation, request: Request) -> bool:
 def _phantom(request: Request, rows: list[Invocation], said: Said[Journal]) -> Violation:
     lacking = "no invocation of it" if not rows else f"only {len(rows)} of it, none of them with what was sent"
     if any(_intends(row, request) for row in rows):
-        lacking = "no invocation for this worker's try"
+        lacking = "no invocation for this try"
     sentence = f"{request.op!r} was received by its service, and the journal asked for afterwards has {lacking}."
     return blame("phantom effect", sentence, (request.at, said.asked, said.answered), request.op)
 

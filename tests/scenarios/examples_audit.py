@@ -133,7 +133,7 @@ holds(
     .applied()
     .cancel()
     .reply()
-    .status("cancelled", ops={"a": "succeeded a1", "b": "planned"}),
+    .status("cancelled", reason="cancelled", ops={"a": "succeeded a1", "b": "planned"}),
 )
 holds(
     "JRN-9",
@@ -159,7 +159,7 @@ holds(
     .request("a")
     .cancel()
     .reply("rejected")
-    .status("cancelled", ops={"a": "failed", "b": "skipped"}),
+    .status("cancelled", reason="cancelled", ops={"a": "failed", "b": "skipped"}),
 )
 holds(
     "JRN-9",
@@ -191,7 +191,13 @@ holds(
 breaks(
     "JRN-9",
     "the stop is the step's failure",
-    Story(PAIR).up().start().request("a").applied().cancel().status("cancelled", ops={"a": "failed", "b": "planned"}),
+    Story(PAIR)
+    .up()
+    .start()
+    .request("a")
+    .applied()
+    .cancel()
+    .status("cancelled", reason="cancelled", ops={"a": "failed", "b": "planned"}),
     "false certainty",
 )
 breaks(
@@ -203,7 +209,7 @@ breaks(
     .call("a")
     .status("waiting", on="go")
     .cancel()
-    .status("cancelled", ops={"a": "succeeded a1", "w": "succeeded cancelled"}),
+    .status("cancelled", reason="cancelled", ops={"a": "succeeded a1", "w": "succeeded cancelled"}),
     "false certainty",
 )
 breaks(
@@ -215,7 +221,7 @@ breaks(
 breaks(
     "JRN-9",
     "accepted without any answer",
-    Story(PAIR).up().start().request("a").cancel().status("cancelled", ops={"a": "succeeded"}),
+    Story(PAIR).up().start().request("a").cancel().status("cancelled", reason="cancelled", ops={"a": "succeeded"}),
     "false certainty",
 )
 breaks(

@@ -85,6 +85,20 @@ holds(
     .crash()
     .journal(invocations=[intent("a"), intent("p")]),
 )
+holds(
+    "JRN-1",
+    "one try may send twice, as long as it has no answer",
+    Story(PAIR)
+    .up(unit="engine")
+    .up()
+    .start()
+    .request("a")
+    .kill(unit="engine", incarnation=1)
+    .up(unit="engine")
+    .reply("error")
+    .call("a")
+    .journal(invocations=[intent("a")]),
+)
 breaks(
     "JRN-1",
     "a call was received, and the journal knows nothing of it",
@@ -107,6 +121,23 @@ breaks(
     "JRN-1",
     "the second worker went by the first one's intent",
     Story(PAIR).up().start().request("a").crash().call("a").journal(invocations=[intent("a")]),
+    "phantom effect",
+)
+
+breaks(
+    "JRN-1",
+    "the engine forgot the first try, which had been answered, and records the second only",
+    Story(PAIR)
+    .up(unit="engine")
+    .up()
+    .start()
+    .request("a")
+    .applied()
+    .kill("power", unit="engine", incarnation=1)
+    .reply()
+    .up(unit="engine")
+    .call("a", "saved")
+    .journal(invocations=[intent("a")]),
     "phantom effect",
 )
 
