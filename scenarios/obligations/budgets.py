@@ -37,7 +37,7 @@ def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
     promise="Whenever work is admitted, what is used, reserved and unknown is within the allowance, also side by side.",
     tested_by="requests side by side whose reservations do not fit into the allowance together",
     anomaly="overspend",
-    minimum=4,
+    minimum=3,
     causes=(
         "whether there is enough is looked up first and written down later, so that two are let in by one look",
         "only what was confirmed counts, and not what those under way may still cost",
@@ -177,7 +177,7 @@ def _twice(facts: Facts, kind: Kind, death: int) -> Iterator[Violation]:
     promise="What a lost answer has cost is held as unknown: it is not free, and not confirmed either.",
     tested_by="answers of a model that are dropped or reset on their way",
     anomaly=("replenished allowance", "false certainty"),
-    minimum=2,
+    minimum=1,
     causes=(
         "a request without an answer gives its reservation back",
         "a lost answer is booked as if all that was reserved had been used",
@@ -230,7 +230,7 @@ def usage_of_a_lost_answer_stays_unknown(history: History) -> Finding:
     promise="When the hold on a request that was sent runs out, the request does not become free.",
     tested_by="kill of the worker behind a request to a model, until its lease has run out",
     anomaly=("replenished allowance", "overspend"),
-    minimum=2,
+    minimum=1,
     causes=(
         "reservations have a time to live, whatever became of what they were made for",
         "work that is taken back from the dead takes its reservation back too, though its request had left",

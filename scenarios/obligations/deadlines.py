@@ -58,7 +58,7 @@ def _bound_by(facts: Facts) -> list[Request]:
     promise="The deadline a run is given with its start holds through restarts and retries: nothing is begun after it.",
     tested_by="worker and server down until shortly before the deadline of a run that tries again and again, or sleeps",
     anomaly=("replenished allowance", "stuck"),
-    minimum=3,
+    minimum=2,
     causes=(
         "the time left is counted from when the process came up",
         "every try, or every continuation, sets the timer anew",
@@ -129,7 +129,7 @@ _MISHAPS = (Started, Died, Paused, Resumed, Fired)
     promise="With each request goes the time that is left of the run's, less and less of it.",
     tested_by="a run of several stages with rests between them and a deadline far away",
     anomaly=("amnesia", "replenished allowance"),
-    minimum=6,
+    minimum=3,
     causes=(
         "receivers are given a timeout of the client's own, whatever is left of the run",
         "the whole time is handed on with every request",
@@ -165,7 +165,7 @@ def time_left_is_handed_on(history: History) -> Finding:
     promise="A task goes on when whoever asked for it has gone.",
     tested_by="kill or pause of the process that had the start acknowledged, before the run has ended",
     anomaly="amnesia",
-    minimum=4,
+    minimum=3,
     causes=(
         "a run is a coroutine of the connection that asked for it, and is cancelled with that",
         "a client that is gone is taken for one that has changed its mind",

@@ -40,7 +40,7 @@ def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
     promise="What a child may use comes out of its owner's allowance, and a child uses no more than that.",
     tested_by="children with shares beside work of their owner, which do not fit into the allowance all at once",
     anomaly="overspend",
-    minimum=4,
+    minimum=3,
     causes=(
         "every task has an account of its own, and nothing is taken from the one above",
         "the share is looked at when the child ends, and not set aside as it begins",
@@ -114,7 +114,7 @@ def _lives(child: Child, found: Sequence[Charge], index: int) -> bool:
     promise="When an answer is settled, what was reserved and not used is free again.",
     tested_by="answers of a model that use less than was set aside for them",
     anomaly="overspend",
-    minimum=4,
+    minimum=2,
     causes=(
         "what was reserved is booked as used, whatever the answer says",
         "the reservation is taken off the sum only when the run ends",
@@ -151,7 +151,7 @@ def settling_gives_the_remainder_back(history: History) -> Finding:
     promise="Checks and compensations have a share of the allowance that nothing else can use up.",
     tested_by="work that asks for more than its share, before it is checked or undone",
     anomaly=("overspend", "stuck"),
-    minimum=3,
+    minimum=2,
     causes=(
         "the reserve is a number that nothing looks at",
         "checks and compensations draw on the same sum as everything else, and come last",
@@ -216,7 +216,7 @@ def _not_cleaned_up(facts: Facts, used_up: int | None, left: int) -> Iterator[Vi
     promise="A run that ends because its allowance is used up says so, and shows how much of it went where.",
     tested_by="plans that ask for more tokens, calls or time than they are allowed",
     anomaly="amnesia",
-    minimum=3,
+    minimum=2,
     causes=(
         "what cannot be afforded fails like a refused request",
         "the run is left as it is, with nothing that could move",

@@ -162,7 +162,7 @@ holds(
 holds(
     "DLN-3",
     "somebody else stopped it",
-    Story(ONE).up().start().crash().cancel().status("cancelled"),
+    Story(ONE).up().start().crash().cancel().status("cancelled", reason="cancelled: as asked"),
 )
 breaks("DLN-3", "the run is stopped", Story(ONE).up().start().crash().status("cancelled"), "amnesia")
 breaks("DLN-3", "the run is forgotten", Story(ONE).up().start().call("a").crash().status("unknown"), "amnesia")
