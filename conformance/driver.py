@@ -140,7 +140,7 @@ class _Driver:
         reason = await self._watch() if await self._begin() else self._given_up()
         if not self._is_quiet:
             self._recorder.add(Quiet(self._world.now_ns()))
-        await self._looks.last(self._secrets)
+        await self._looks.last(self._secrets, has_stopped=reason == "stopped")
         self._recorder.add(Closed(self._world.now_ns(), reason))
 
     async def gate(self, call: int, request: Request, nth: int, barrier: str) -> Fault | None:

@@ -44,9 +44,12 @@ class Looks:
             if await self._look():
                 self._seen = noted
 
-    async def last(self, secrets: Mapping[str, str]) -> None:
-        """Look at everything, fetch what was published, and search all that was written for `secrets`."""
-        await self._look()
+    async def last(self, secrets: Mapping[str, str], *, has_stopped: bool) -> None:
+        """Look at everything, fetch what was published, and search all that was written for `secrets`. A target that has
+        stopped is asked nothing more.
+        """
+        if not has_stopped:
+            await self._look()
         for (name, version), location in self._accepted.items():
             self._fetch(name, version, location)
         if secrets:

@@ -58,6 +58,9 @@ class Habits:
     names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
     drops_signals: bool = False  # acknowledged, and gone
     loses_signal_acks: bool = False  # a signal arrives, and its first answer is lost
+    over_damage: str = (
+        ""  # once a bit was flipped, workers "exit", "refuse" to be launched, or answer with "errors" only
+    )
 
 
 @attrs.define
@@ -103,18 +106,28 @@ class ToyWorld:
         yield
 
     async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
-        await trio.sleep(0.005)
+        await self.begin_launch()
         fresh = ToyUnit(self, unit, incarnation)
         self.units.append(fresh)
         if unit == "worker":
             self.nursery.start_soon(fresh.live)
         return fresh
 
+    async def begin_launch(self) -> None:
+        """A launch takes a while, and may be refused."""
+        await trio.sleep(0.005)
+        if self.minds_damage("refuse"):
+            raise _problem("adapter-gone")
+
+    def minds_damage(self, habit: str) -> bool:
+        """Whether there is damage, and this is what the runtime does about it."""
+        return self.habits.over_damage == habit and any(what == "flip" for what, *_ in self.done)
+
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self.watches[unit, nth] = strike
 
-    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool]) -> None:
-        self.watches[unit, nth] = lambda: self.done.append(("eio", strike()))
+    def fail_once(self, unit: str, nth: int, strike: Callable[[], bool], *, kind: str | None = None) -> None:
+        self.watches[unit, nth] = lambda: self.done.append(("eio", strike(), *([] if kind is None else [kind])))
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: f"canary-{self.nonce()}" for name in names}
@@ -180,7 +193,7 @@ class ToyUnit:
 
     async def live(self) -> None:
         with self.scope:
-            if self.incarnation <= self.world.habits.exits_at_boot:
+            if self.incarnation <= self.world.habits.exits_at_boot or self.world.minds_damage("exit"):
                 self.die()
             if self.world.habits.resumes_on_request and self.incarnation > 1:
                 await self.resumed.wait()
@@ -302,7 +315,7 @@ class ToyControl:
         return Answer("ok")
 
     def status(self) -> Answer:
-        if self.habits.status_fails:
+        if self.habits.status_fails or self.world.minds_damage("errors"):
             return Answer("indefinite", detail="AttributeError: no 'anwser'")
         status = _status(self.world.journal)
         if self.habits.names_the_wait and status.state == "waiting":

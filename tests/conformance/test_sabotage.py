@@ -19,7 +19,9 @@ from scenarios.history import (
     Started,
 )
 from scenarios.interruption import ACTIONS, Action, Interruption, Site
+from scenarios.obligations import OBLIGATIONS
 from scenarios.plan import Approve, Call, Par, Plan, Seq, Wait, approval_digest
+from simkit.errors import SimkitError
 from tests.conformance.driver_rig import BOUNDS, CHAIN, MS, Habits
 from tests.conformance.seen_rig import at, closed, events, final, outcomes, place
 from tests.conformance.verbs_rig import Faults, watch
@@ -328,6 +330,29 @@ def test_the_state_of_a_dead_unit_is_damaged_before_it_comes_back(action: Action
     assert closed(seen.observation) == "settled"
 
 
+@pytest.mark.parametrize("over_damage", ["exit", "refuse", "errors"])
+def test_a_target_that_stops_over_damage_has_stopped(over_damage: str) -> None:
+    """However often it is started: it is neither stuck nor impossible to judge, and is left alone in the end."""
+    seen = watch(CHAIN, Interruption("flip", at("a", "applied")), habits=Habits(over_damage=over_damage))
+    assert closed(seen.observation) == "stopped"
+    exits = [one for one in events(seen.observation, Died) if one.cause == "exited"]
+    assert len(exits) == (4 if over_damage == "exit" else 0)
+    assert OBLIGATIONS["DUR-6"].judge(seen.observation.history).violations == ()
+
+
+def test_damage_before_the_start_was_acknowledged_ends_the_run_too() -> None:
+    """The start is asked no more once the target has stopped."""
+    flip = Interruption("flip", Site("ack", verb="start"))
+    seen = watch(CHAIN, flip, habits=Habits(over_damage="exit", loses_signal_acks=True))
+    assert closed(seen.observation) == "stopped"
+
+
+def test_a_target_that_stops_for_no_damage_is_still_not_judged() -> None:
+    """Without any damage to its storage, one that never stays up says nothing about its promises."""
+    with pytest.raises(SimkitError, match="worker-keeps-dying"):
+        watch(CHAIN, Interruption("wipe", at("a", "applied")), habits=Habits(exits_at_boot=99))
+
+
 def test_damage_to_nothing_has_not_fired() -> None:
     """A unit that has stored nothing dies all the same, and the run says that no bit was flipped."""
     seen = watch(CHAIN, Interruption("flip", Site("time", ns=0)), habits=Habits(never_acknowledges=True))
@@ -345,6 +370,13 @@ def test_a_clock_jumps_and_a_disk_is_full_for_a_while() -> None:
     assert off[3] - on[3] == 6 * BOUNDS.settle_ns
     assert events(seen.observation, Died) == []
     assert closed(seen.observation) == "settled"
+
+
+def test_the_next_operation_of_a_kind_fails() -> None:
+    """The boundary tells from when on, and the world is told of what kind."""
+    seen = watch(CHAIN, Interruption("eio", Site("boundary", nth=2), arg="fsync"))
+    assert seen.world.done == [("eio", True, "fsync")]
+    assert seen.observation.fired == ("eio@worker.boundary#2=fsync",)
 
 
 def test_an_operation_of_the_disk_fails_once() -> None:

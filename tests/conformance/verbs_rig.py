@@ -84,7 +84,7 @@ class VerbsWorld(ToyWorld):
         self.secrets: dict[str, str] = {}
 
     async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
-        await trio.sleep(0.005)
+        await self.begin_launch()
         self.launches.append((unit, incarnation, code, forget))
         fresh = VerbsUnit(self, unit, incarnation)
         self.units.append(fresh)
