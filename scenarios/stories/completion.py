@@ -31,11 +31,7 @@ STORIES = (
             name,
             story,
             _checked(*(outcome,) * 12),
-            extras=(
-                _kill("proof", "applied"),
-                _kill("proof", "replied", "engine"),
-                Interruption("drop", Site("barrier", "proof", 1, "applied")),
-            ),
+            extras=(_kill("proof", "applied"), _kill("proof", "replied", "engine")),
             generic=False,
         )
         for outcome, (name, story) in _SAID.items()
