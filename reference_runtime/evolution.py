@@ -22,7 +22,7 @@ from reference_runtime.audit import Audit
 from reference_runtime.model import Json, Refusal, canonical, digest
 
 Policy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
-#: What is saved of a task, in and out: `{"params": {operation: parameters}, "input": a workflow's input}`. Pure, same ids.
+#: What is saved of a task, in and out: `{"params": {call: its parameters}, "input": a workflow's input}`. Pure, same ids.
 Transform: TypeAlias = Callable[[Json], Json]
 #: The code of the reason of work that waits for code.
 INCOMPATIBLE = "code-incompatible"
@@ -159,7 +159,7 @@ class Evolution(Audit):
             raise Refusal("bad-transform", f"the engine has no transform {name!r}")
         rows = self._rows(
             "SELECT id, spec ->> 'params' FROM operation WHERE attempt = ? AND request IS NULL"
-            " AND spec ->> 'params' IS NOT NULL ORDER BY position",
+            " AND kind IN ('call', 'compensate') ORDER BY position",
             attempt,
         )
         input_ = self._value("SELECT input FROM workflow WHERE attempt = ?", attempt)

@@ -30,7 +30,7 @@ async def interpret(ctx: Context, plan: Json) -> None:
 
 
 async def interpret_aside(ctx: Context, plan: Json) -> None:
-    """The same in a branch of its own: it asks for the same, elsewhere, so that neither goes on with the history of the other."""
+    """The same in a branch of its own: it asks for the same elsewhere, so that neither goes on with the other's history."""
     walk = _Walk(ctx)
     await walk.learn(plan["root"])
     await ctx.gather(walk.run(plan["root"]))

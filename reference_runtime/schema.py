@@ -211,8 +211,13 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
         _settle_pragmas(db, path)
         if is_used:
             _check_log(db, path)
+            check_version(path, db.pragma("user_version"), known)
             _make_durable(db, Path(f"{path}-wal"))
         _migrate(db, path, known)
+    except StoreError:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused is left as it is
+        db.close()
+        raise
     except apsw.BusyError as error:
         raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -238,8 +243,6 @@ def _check_log(db: apsw.Connection, path: str) -> None:
     """
     frames, _ = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
     if (damage := log_damage(path, frames)) is not None:
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        db.close()
         raise StoreError(DAMAGED, f"{damage}; restore the folder from a copy")
 
 
