@@ -10,6 +10,9 @@
     outcomes      EFF-4 5 6 8      what to do, and say, about an unknown outcome
     signals       SIG-1 2          an acknowledged signal is kept, and used once
     scheduling    SCH-1 3 4        timers, repeated deliveries, early signals
+    budgets       BUD-1 2 3 4      what may be used is reserved first, kept through restarts, never free while nobody knows
+    shares        BUD-5 6 7 8      shares of children, what is given back and kept, and what is said when all is used up
+    deadlines     DLN-1 2 3        the time of a run holds, is handed on, and hangs on nobody who asked
 
 Every module of this package is imported for the judges it registers. The verdict rules over many findings are in
 `scenarios.rules`, the frozen sets of ids in `scenarios.requirements`.

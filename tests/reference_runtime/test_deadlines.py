@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from reference_runtime import Refusal, views
+from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Rejected, Ticket
 from tests.runtime_plans import child, claim, settle, wanting
 from tests.runtime_rig import approve, call, finish, plan, sleep, states, undo, wait
 
 
-def ended(store, task: str = "t"):
+def ended(store: Store, task: str = "t") -> tuple[str, str]:
+    """State and reason of a run."""
     shown = views.status(store, task)
     return shown["state"], shown["reason"]
 
