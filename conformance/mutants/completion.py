@@ -94,7 +94,7 @@ def verdicts_in_memory(patch: Patch) -> None:
     patch.replace(Checks, "recheck", lambda _self, _attempt: 0)
 
 
-@mutant("checked-by-nobody", "CPL-3", shown_by="handover/kill@file#1.applied")
+@mutant("checked-by-nobody", "CPL-3", shown_by="handover/wipe@file#1.applied")
 def checked_by_nobody(patch: Patch) -> None:
     """A verdict is kept without who made it."""
 

@@ -78,7 +78,7 @@ def accepted_content_can_be_fetched(history: History) -> Finding:
     promise="An upload that was cut short is never listed, shown or built upon as if it were accepted.",
     tested_by="workers killed between the parts of an upload, and before its commit",
     anomaly="false certainty",
-    minimum=3,
+    minimum=2,
     causes=(
         "a step counts as done because its output is there",
         "the entry is made before the upload, and not taken back",

@@ -28,7 +28,7 @@ _ESCALATION_DEATHS = 3
     promise="A run is done only when each required check has passed the version that is current then.",
     tested_by="an artifact replaced while its check is under way",
     anomaly=("stale acceptance", "false certainty"),
-    minimum=3,
+    minimum=2,
     causes=(
         "a pass is kept by the check, not by the version it was about",
         "the version is looked up when the verdict comes, not when it was asked for",

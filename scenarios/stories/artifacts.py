@@ -89,7 +89,7 @@ STORIES = (
             Interruption("delay", _at("second", 3), ns=_BUSY_NS),
             Interruption("kill", _at("second", 3)),
             Interruption("kill", _at("second", 3, unit="engine")),
-            Interruption("kill", _at("proof", 2)),
+            Interruption("wipe", _at("proof", 2)),
             Interruption("kill", _at("proof", 2, unit="engine")),
         ),
         generic=False,

@@ -51,7 +51,7 @@ STORIES = (
             _kill("proof", "received"),
             _kill("proof", "applied"),
             _kill("proof", "replied", "engine"),
-            _kill("file", "applied"),
+            Interruption("wipe", Site("barrier", "file", 1, "applied")),
             _kill("file", "applied", "engine"),
             Interruption("lose-ack", Site("end")),
             Interruption("lose-ack", Site("end"), then=Interruption("kill", Site("end", unit="engine"))),
