@@ -35,15 +35,22 @@ async def deploy(scene: Scene, one: Interruption, passing: Passing | None) -> Fa
     scene.note(one)
     scene.crew.deploy(unit.name, one.arg)
     if unit.name == scene.crew.worker_name:
-        scene.soon(_settle_in, scene)
+        scene.soon(_settle_in, scene, unit.incarnation)
         return await take_down(scene, unit, one, passing)
     await scene.crew.kill(unit)
     scene.soon(_roll_back, scene, unit.name, one.ns)
     return None
 
 
-async def _settle_in(scene: Scene) -> None:
-    """Give new code time to be found fit or unfit: until then an end that is shown may be that of the code before."""
+async def _settle_in(scene: Scene, before: int) -> None:
+    """Give new code time to be found fit or unfit, from when its worker is up: until then an end that is shown may be that of
+    the code before.
+    """
+    while scene.patience.within(4):
+        worker = scene.crew.worker
+        if worker is not None and worker.incarnation != before and scene.crew.lives(worker):
+            break
+        await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
     await scene.world.sleep_ns(scene.subject.bounds.grace_ns)
     scene.patience.disturb()
 

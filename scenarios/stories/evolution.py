@@ -89,6 +89,7 @@ STORIES = (
             _deploy(_at("open"), "2", _beside(Site("waiting", "hold"), "1")),
             _deploy(Site("waiting", "hold"), "2", _beside(_at("plan", "received"), "1")),
             _deploy(_at("open"), "2", _deploy(_at("plan"), "1", _deploy(_BACK, "2"))),
+            _deploy(Site("waiting", "hold"), "2", _deploy(_at("part1"), "1", _deploy(_BACK, "2"))),
             _beside(_at("open", "received"), "2"),
         ),
         generic=False,
