@@ -21,9 +21,6 @@ STORIES = (
                 Site("waiting", "nod"),
                 then=Interruption("kill", Site("barrier", "send", 1, "applied", unit="engine")),
             ),
-            Interruption(
-                "misuse", Site("ack", verb="start"), then=Interruption("kill", Site("barrier", "pick", 1, "applied"))
-            ),
         ),
         generic=False,
     ),
