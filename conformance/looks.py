@@ -50,6 +50,7 @@ class Looks:
         """
         if not has_stopped:
             await self._look()
+            await self._read_again()
         for (name, version), location in self._accepted.items():
             self._fetch(name, version, location)
         if secrets:
@@ -76,6 +77,11 @@ class Looks:
                 return answer.outcome != "indefinite"
             self._cursor = answer.ok["next"]
         return True
+
+    async def _read_again(self) -> None:
+        """Ask for events from an old cursor, as a reader who lost its place does."""
+        if "events" in self._verbs and self._cursor:
+            await self._scene.client.read("events", after=self._cursor // 2)
 
     def _fetch(self, name: str, version: int, location: str) -> None:
         stored = self._scene.outside.services.artifact(location)

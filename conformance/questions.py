@@ -65,7 +65,9 @@ class Question:
 
     @property
     def payload(self) -> str | None:
-        """What it brings, as text; of a start, the plan of one that misuses the id of another."""
+        """What it brings, as text: of a start, the plan of one that misuses the id of another; of a reader, its cursor."""
+        if self.verb == "events":
+            return canonical({"after": self.fields["after"]})
         brought = self.fields.get("plan" if self.is_misuse else "payload")
         return None if brought is None else canonical(brought)
 

@@ -176,7 +176,7 @@ def time_left_is_handed_on(history: History) -> Finding:
 def task_outlives_the_connection_that_asked(history: History) -> Finding:
     facts = look(history)
     start = facts.start_ok()
-    if start is None or start.answered_at is None:
+    if start is None or start.answered_at is None or facts.struck("wipe", len(history.events)):
         return Finding()
     asker = start.event.incarnation
     moments = (facts.died.get(asker), *facts.paused.get(asker, ()))

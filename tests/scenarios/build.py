@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from scenarios.history import (
+    TERMINAL,
     Answered,
     Applied,
     Asked,
@@ -286,7 +287,9 @@ class Story(Words):
         ask: int | None = None,
         **fields: Any,
     ) -> Self:
-        """The answer to the latest status (or to ask number `ask`)."""
+        """The answer to the latest status (or to ask number `ask`); an end says why, unless `reason` is given as None."""
+        if state in TERMINAL - {"done"} and not {"error", "reason"} & fields.keys():
+            fields["reason"] = state
         shown = tuple(_operation(id_, text) for id_, text in (ops or {}).items())
         return self.answer("ok", Status(state, on, operations=shown, **fields), ask=ask)
 

@@ -160,7 +160,7 @@ breaks(
 breaks(
     "RTY-3",
     "failed, for no reason that anybody is told",
-    Story(ONE, **OPS).up().start().call("a", "rejected").status("failed", ops={"a": "failed"}).settled(),
+    Story(ONE, **OPS).up().start().call("a", "rejected").status("failed", ops={"a": "failed"}, reason=None).settled(),
     "amnesia",
 )
 
@@ -228,4 +228,4 @@ holds(
 )
 breaks("RTY-6", "the same round over and over", turns(1, 1, 1, 1), "overspend")
 breaks("RTY-6", "over the bound in the last round", turns(1, 2, 3, 3), "overspend")
-breaks("RTY-6", "stopped without a word", turns(1, 2, 3).status("failed").settled(), "amnesia")
+breaks("RTY-6", "stopped without a word", turns(1, 2, 3).status("failed", reason=None).settled(), "amnesia")
