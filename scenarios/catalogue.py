@@ -34,6 +34,9 @@ BARRIERS: tuple[Barrier, ...] = ("received", "applied", "replied")
 #: Longer than a lease shortened for testing, shorter than the time a caller waits for an answer: the stale worker comes back
 #: with a good answer in its hands when another has already taken over.
 _PAUSE_NS = 800_000_000
+#: How many times as often as a drawn plan a story is drawn with one of its own interruptions: there are hundreds of these, and
+#: many are the only ones to meet their promise.
+_EXTRA_WEIGHT = 3
 
 
 #: The smoke tier: what it takes from which story, as beginnings of interruption labels; it has to end within a minute.
@@ -231,7 +234,7 @@ def drawn(
         draw_interruptions, choose, units=units, simulated=simulated, workers=workers, verbs=tuple(verbs)
     )
     generic, extras = _families(frozenset(supported), units, workers, tuple(verbs), simulated)
-    kind = choose("scenario.kind", 3 if extras else 2)
+    kind = choose("scenario.kind", 2 + (_EXTRA_WEIGHT if extras else 0))
     if kind == 0 or not generic:
         plan = draw_plan(choose, supported)
         return Scenario(f"seed/{seed}", plan, draw(plan))

@@ -18,16 +18,19 @@ from conformance.campaign.judging import judge_simulated
 from conformance.look import Look
 from conformance.simulate import simulate
 from conformance.store import Store
+from scenarios import catalogue
 from simkit.case import Case
 from simkit.errors import SimkitError
 
 MUTANT = "ack-before-commit"
+SHOWN_BY = "tour/kill@ack:start(engine)"
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
     reference = targets.parse("reference")
-    found = judge_simulated(reference, 33, simulate(reference, 33, mutant=MUTANT), MUTANT).case
+    shown = simulate(reference, 0, scenario=catalogue.by_name(SHOWN_BY), mutant=MUTANT)
+    found = judge_simulated(reference, 0, shown, MUTANT).case
     assert found is not None
     return found
 
@@ -47,7 +50,7 @@ def replay(case: Case, store: Store, look: Look, told: list[e.Event] | None = No
 def test_a_standstill_shows_tasks_time_disk_and_network(case: Case, store: Store) -> None:
     """In the middle of the run: the driver, the engine and the worker with their stacks, the store's file, connections."""
     told: list[e.Event] = []
-    answer = replay(case, store, Look(until=300), told)
+    answer = replay(case, store, Look(until=700), told)
     assert answer.answer == "stopped"
     assert answer.at_event is not None
     (shown,) = [one for one in told if isinstance(one, e.Explained)]
@@ -79,7 +82,8 @@ def test_a_replay_that_parts_names_the_event(case: Case, store: Store) -> None:
     assert answer.at_event is not None
     assert answer.since_event is None or answer.since_event < answer.at_event
     assert answer.replayed
-    assert answer.got == "DUR-1 amnesia"  # followed as far as it fits
+    assert answer.got is not None
+    assert answer.got.startswith("DUR-1 amnesia")  # followed as far as it fits
 
 
 def test_the_debugger_is_the_one_that_was_named(case: Case, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
