@@ -10,6 +10,7 @@ The map, from the bottom up; each module imports only what stands above it:
   the general flow asks for these; contents: the bytes of artifacts;
 - waits, branching, progress and what stands beside them: what follows from something having been accepted;
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
+- evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, events: what the store shows;
 - rpc: one JSON object a line; clock: whether somebody has set it; server: owns the store, keeps time, takes work back;
@@ -25,6 +26,7 @@ It imports nothing of this project, runs on a real machine as it is, and under t
 """
 
 from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.evolution import Code
 from reference_runtime.model import Policy, Receipt, Refusal
 from reference_runtime.plan import PlanError
 from reference_runtime.schema import StoreError
@@ -36,6 +38,7 @@ from reference_runtime.worker import Worker
 __all__ = [
     "Busy",
     "Client",
+    "Code",
     "Patience",
     "PlanError",
     "Policy",

@@ -14,13 +14,14 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import apsw
 import trio
 
 from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.credentials import SECRETS, Credentials
+from reference_runtime.evolution import Code, CodePolicy, load_transforms
 from reference_runtime.log import OFF, to_standard_error
 from reference_runtime.model import Refusal
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
@@ -74,7 +75,8 @@ def _explain(error: BaseException) -> int:
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
-    store = Store.open(options.store)
+    transforms = {name: one for module in options.transforms for name, one in load_transforms(module).items()}
+    store = Store.open(options.store, transforms=transforms)
     store.forget_when_told(os.environ)
     server = Server(store, lease_ns=options.lease_ns)
     async with trio.open_nursery() as nursery:
@@ -103,6 +105,7 @@ async def worker(options: argparse.Namespace) -> None:
         grace_ns=options.grace_ns,
         log=log,
         workflows=[one for module in options.workflows for one in load(module)],
+        code=_code(options),
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_when_told, one.stop)
@@ -215,10 +218,32 @@ def _add_daemons(add: Callable[..., Any]) -> None:
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
     serving.add_argument("--lease-ns", type=int, default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})")
+    serving.add_argument(
+        "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
+    )
     working = add("worker", worker)
     working.add_argument("--services", required=True, help="where the tools are: http://host:port or lines://host:port")
     working.add_argument(
         "--workflows", metavar="MODULE", action="append", default=[], help="a module with workflows; may be repeated"
+    )
+    working.add_argument("--code", metavar="VERSION", default="1", help="the version of the code that it runs (1)")
+    working.add_argument(
+        "--older",
+        metavar="VERSION",
+        action="append",
+        default=[],
+        help="a version whose work it goes on with; may be repeated",
+    )
+    working.add_argument(
+        "--transform",
+        metavar="VERSION=NAME",
+        type=_pair,
+        action="append",
+        default=[],
+        help="the server's transform by which it goes on with the work of a version; may be repeated",
+    )
+    working.add_argument(
+        "--policy", choices=get_args(CodePolicy), help="how it goes on with the work of others (as the options say)"
     )
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
     working.add_argument("--slots", type=int, default=SLOTS, help=f"operations at a time ({SLOTS})")
@@ -234,6 +259,19 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not host:port")
     return host, int(port)
+
+
+def _code(options: argparse.Namespace) -> Code:
+    """What a worker says of its code; the policy is the one that its other options are for, where none is named."""
+    meant: CodePolicy = "transform" if options.transform else "compatible" if options.older else "refuse"
+    return Code(options.code, options.policy or meant, tuple(options.older), dict(options.transform))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    older, _, name = text.partition("=")
+    if not older or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not VERSION=NAME")
+    return older, name
 
 
 def _object(text: str) -> Any:

@@ -10,9 +10,10 @@ Once newer code has taken a task up, the task is of that version: older code is 
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -21,7 +22,7 @@ import attrs
 from reference_runtime.audit import Audit
 from reference_runtime.model import Json, Refusal, canonical, digest
 
-Policy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
+CodePolicy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
 #: What is saved of a task, in and out: `{"params": {call: its parameters}, "input": a workflow's input}`. Pure, same ids.
 Transform: TypeAlias = Callable[[Json], Json]
 #: The code of the reason of work that waits for code.
@@ -34,6 +35,35 @@ FITS = "(?1 IS NULL OR a.code IS NULL OR a.code IN (SELECT value FROM json_each(
 
 
 @attrs.frozen
+class NamedTransform:
+    """A function that carries saved state over, under the name by which workers ask for it."""
+
+    name: str
+    function: Transform
+
+
+def transform(name: str) -> Callable[[Transform], NamedTransform]:
+    """Register a pure function from what is saved to what newer code goes on with."""
+    return lambda function: NamedTransform(name, function)
+
+
+def load_transforms(module: str) -> dict[str, Transform]:
+    """The transforms of an importable module, by name. Raises `Refusal` (`no-transforms`)."""
+    try:
+        names = vars(importlib.import_module(module))
+    except ImportError as error:
+        raise Refusal("no-transforms", f"{module}: {error}") from error
+    found = {one.name: one.function for one in names.values() if isinstance(one, NamedTransform)}
+    if not found:
+        raise Refusal("no-transforms", f"{module} has no function marked @transform")
+    return found
+
+
+def _texts(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(values)
+
+
+@attrs.frozen
 class Code:
     """What a worker runs: its version, and by its policy which older work it may go on with.
 
@@ -43,8 +73,8 @@ class Code:
     """
 
     version: str = "1"
-    policy: Policy = "refuse"
-    older: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    policy: CodePolicy = "refuse"
+    older: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     transforms: Mapping[str, str] = attrs.field(factory=dict)  # older version → the function's name
 
     @property
@@ -71,9 +101,9 @@ class Code:
             raise Refusal("bad-code", f"code: {error}") from None
         texts: tuple[Any, ...] = (one.version, *one.older, *one.transforms, *one.transforms.values())
         are_texts = all(isinstance(text, str) and text != "" for text in texts)  # whatever came over the wire
-        if one.policy not in get_args(Policy) or not are_texts:
+        if one.policy not in get_args(CodePolicy) or not are_texts:
             raise Refusal(
-                "bad-code", f"code has a version, a policy of {', '.join(get_args(Policy))}; got {data!r:.120}"
+                "bad-code", f"code has a version, a policy of {', '.join(get_args(CodePolicy))}; got {data!r:.120}"
             )
         return one
 
