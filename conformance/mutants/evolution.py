@@ -56,19 +56,20 @@ def bound_to_one_build(patch: Patch) -> None:
     patch.replace(Code, "replays", property(lambda self: (self.version,)))
 
 
-@mutant("refusal-fails-the-run", "VER-3", shown_by="rollout/deploy@waiting:hold=3+deploy@end=1")
+@mutant("refusal-fails-the-run", "VER-3", shown_by="rollout/deploy@pay#1.applied=3+deploy@end=1")
 def refusal_fails_the_run(patch: Patch) -> None:
     """A run that nobody there has fitting code for is failed, with that as the reason."""
 
-    def strand(self: Turns, attempt: str, reason: str | None) -> bool:
+    def strand(self: Evolution, attempt: str, reason: str | None) -> bool:
         if reason is None:
             return original(self, attempt, reason)
         with self._transaction():
-            self.fail_run(attempt, reason)
-            self._conclude(attempt)
+            self.db.execute("UPDATE attempt SET outcome = 'failed', reason = ? WHERE id = ?", (reason, attempt))
+            self._log_run(attempt, "failed", reason)
+            self._touch(attempt)
             return True
 
-    original = Turns._strand  # noqa: SLF001 - a mutant goes where it should not
+    original = Evolution._strand  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Evolution, "_strand", strand)
 
 
