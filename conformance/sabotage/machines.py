@@ -62,7 +62,6 @@ async def _roll_back(scene: Scene, name: str, ns: int) -> None:
         unit = scene.crew.named(name)
         if scene.crew.lives(unit) and unit is not None:
             await scene.crew.kill(unit)
-        await scene.crew.ensure_up()
 
 
 async def flip(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:
