@@ -92,7 +92,13 @@ holds(
         [
             {"sequence": 1, "operation": "b", "from": "planned", "to": "dispatched"},
             {"sequence": 2, "operation": "b", "from": "dispatched", "to": "unknown", "reason": "the lease ran out"},
-            {"sequence": 3, "operation": "b", "from": "unknown", "to": "dispatched", "reason": "repeat: the lease ran out"},
+            {
+                "sequence": 3,
+                "operation": "b",
+                "from": "unknown",
+                "to": "dispatched",
+                "reason": "repeat: the lease ran out",
+            },
             {"sequence": 4, "operation": "b", "from": "dispatched", "to": "succeeded"},
         ]
     ),
