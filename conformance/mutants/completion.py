@@ -21,23 +21,6 @@ def stale_pass_counts(patch: Patch) -> None:
     patch.replace(Checks, "is_current", lambda _self, _check: True)
 
 
-@mutant("verdict-is-of-what-is-there", "CPL-1", shown_by="replace/delay@proof#1.applied")
-def verdict_is_of_what_is_there(patch: Patch) -> None:
-    """A verdict counts for the version that is current when it comes."""
-
-    def take_verdict(self: Checks, op: Operation, answer: Any) -> tuple[Report, str]:
-        taken = original(self, op, answer)
-        version, digest = self.current_version(op.task, self.subject_name(op))
-        self.db.execute(
-            "UPDATE verdict SET version = ?, digest = ? WHERE attempt = ? AND operation = ? AND generation = ?",
-            (version, digest, op.attempt, op.id, op.generation),
-        )
-        return taken
-
-    original = Checks.take_verdict
-    patch.replace(Checks, "take_verdict", take_verdict)
-
-
 def _counts_as(patch: Patch, outcome: str, counted: Report) -> None:
     """What a checker says of a subject counts as something else, at the gate of the run too."""
 

@@ -8,7 +8,6 @@ from scenarios.bodies import ArtifactEntry
 from scenarios.history import ACCEPTED, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
-from scenarios.observed import Request
 from scenarios.plan import Artifact
 from scenarios.publishing import (
     Listing,
@@ -257,23 +256,29 @@ def _pulled_away(facts: Facts, op: str, removed: int) -> Violation | None:
     """A commit refused because its parts had been removed under the hands of an operation that was still at work."""
     refused = [one for one in facts.dispatches(op) if one.event.part is None and one.refused]
     for commit in refused:
-        again = any(removed < part.at < commit.at for part in puts(facts, op))
-        before = any(part.at < removed for part in puts(facts, op))
-        if commit.replied_at is None or commit.replied_at < removed or again or not before:
+        before = {part.event.part for part in puts(facts, op) if part.at < removed}
+        again = {part.event.part for part in puts(facts, op) if removed < part.at < commit.at}
+        if commit.replied_at is None or commit.replied_at < removed or before <= again:
             continue
-        seen = _seen_at_work(facts, op, removed, commit)
+        seen = _seen_at_work(facts, op, removed, commit.replied_at)
         if seen is not None:
             sentence = f"The parts of {op!r} were removed while it was being uploaded, and its commit was refused."
             return blame("lost effect", sentence, (removed, seen, commit.at, commit.replied_at), op)
     return None
 
 
-def _seen_at_work(facts: Facts, op: str, removed: int, commit: Request) -> int | None:
-    """The answer to a status asked after the removal that shows the operation under way still."""
+def _seen_at_work(facts: Facts, op: str, removed: int, refused: int) -> int | None:
+    """The answer to a status that shows that the operation was under way still when its parts were removed: it is shown so
+    later, or, in a run that nobody had stopped, as one that the refusal has made fail.
+    """
     for seen in facts.seen_after(removed):
         shown = seen.operation(op)
-        if commit.replied_at is not None and seen.answered < commit.replied_at and shown is not None:
+        if shown is None:
+            continue
+        if seen.answered < refused:
             return seen.answered if shown.state not in _OVER | ACCEPTED else None
+        halted = facts.cancelled_at() is not None or facts.halted(0, refused)
+        return seen.answered if shown.state == "failed" and not halted else None
     return None
 
 
@@ -372,10 +377,7 @@ def _overwritten(facts: Facts, listing: Listing, replaced: tuple[Artifact, ...])
     tested_by="a refusal, or a cancellation, after something was published",
     anomaly="amnesia",
     minimum=2,
-    causes=(
-        "what a failed run has is thrown away with it",
-        "only runs that succeeded are asked for what they have",
-    ),
+    causes=("what a failed run has is thrown away with it", "only runs that succeeded are asked for what they have"),
     learnt_from=("F23",),
 )
 def failed_runs_keep_what_they_published(history: History) -> Finding:

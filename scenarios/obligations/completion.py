@@ -232,13 +232,14 @@ def _untold(facts: Facts, check: Check) -> Iterator[Violation]:
             continue
         rows = [row for row in journal.body.verdicts if _leaf(row.operation) == check.id and row.outcome]
         evidence = (known.answered, journal.asked, journal.answered)
-        if not rows:
-            sentence = f"{check.id!r} was accepted, and the journal has no verdict of it."
-            yield blame("amnesia", sentence, evidence, check.id)
         for row in rows:
             if not row.checker or not any(_is_of(row, one) for one in said):
                 sentence = f"The journal has a verdict of {check.id!r} that was not given: {_told(row)}."
                 yield blame("torn view", sentence, evidence, check.id)
+        accepted = [one for one in said if one.at < known.answered and one.outcome == "passed"]
+        if accepted and not any(_is_of(row, one) for row in rows for one in accepted):
+            sentence = f"{check.id!r} was accepted, and the journal does not have the verdict."
+            yield blame("amnesia", sentence, evidence, check.id)
 
 
 def _is_accepted(seen: Seen, check: Check) -> bool:

@@ -38,9 +38,20 @@ STORIES = (
     ),
     Story(
         "second-look",
-        "The checker is away twice, and passes the paper when it is asked for the third time.",
-        _checked("unavailable", "timeout", "passed"),
-        extras=(_kill("proof", "replied"), _kill("proof", "replied", "engine")),
+        "The checker is away twice, and passes the paper when it is asked for the third time; then comes a corrected paper.",
+        in_order(
+            ledger("write"),
+            Artifact("paper", "paper", 60, 1, ("write",)),
+            Check("proof", "paper", ("unavailable", "timeout", "passed")),
+            Artifact("clean", "paper", 70, 2),
+            ledger("file", "clean"),
+        ),
+        extras=(
+            _kill("proof", "replied"),
+            _kill("proof", "replied", "engine"),
+            _kill("clean", "applied"),
+            _kill("clean", "applied", "engine"),
+        ),
         generic=False,
     ),
     Story(
@@ -48,8 +59,6 @@ STORIES = (
         "A paper has passed its check and is filed; its caller is told, and whoever dies, that is not forgotten.",
         _checked("passed"),
         extras=(
-            _kill("proof", "received"),
-            _kill("proof", "applied"),
             _kill("proof", "replied", "engine"),
             Interruption("wipe", Site("barrier", "file", 1, "applied")),
             _kill("file", "applied", "engine"),
