@@ -2,7 +2,8 @@
 
 Opening an approve leaf asks; `decide` answers; the leaf is accepted with the decision, but what it releases is *released*
 only in the transaction that dispatches it, once, after the decision was found to be for these very parameters, still valid,
-and its actor found to have authority at that moment. Changed parameters and withdrawn authority make it ask again.
+and its actor found to have authority at that moment. Changed parameters and withdrawn authority make it ask again. What was
+asked and can release nothing any more, as its run ends or has gone another way, is *withdrawn*: shown, and not decided.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reference_runtime.compensation import Compensation
 from reference_runtime.model import Json, Refusal, approval_digest
 from reference_runtime.rows import Operation
 
-Standing = Literal["pending", "approved", "denied", "expired", "released"]
+Standing = Literal["pending", "approved", "denied", "expired", "released", "withdrawn"]
 DECISIONS = ("approve", "deny")
 
 
@@ -145,8 +146,8 @@ class Approvals(Compensation):
     def _check_decidable(self, approval: Approval, digest: str) -> None:
         if approval.state == "expired" or self.is_expired(approval, time.time_ns()):
             raise Refusal("expired", f"{approval.operation!r} could be decided about until {approval.expires_ns}")
-        if self.is_stopped(approval.attempt):
-            raise Refusal("too-late", f"the run of {approval.operation!r} is ending")
+        if approval.state == "withdrawn" or self.is_stopped(approval.attempt):
+            raise Refusal("too-late", f"{approval.operation!r} can release nothing any more")
         if not self.is_bound(approval, digest):
             raise Refusal("stale-digest", f"{approval.operation!r} is about {approval.digest}, not about {digest}")
 
@@ -217,7 +218,17 @@ class Approvals(Compensation):
         is_current = self.is_bound(approval, approval.digest) and not self.is_expired(approval, now_ns)
         return approval.state == "approved" and is_current and granted is True
 
-    # -- expiring
+    # -- ending
+
+    def withdraw_approvals(self, attempt: str, operation: str | None = None) -> None:
+        """Withdraw what still asks, or has an answer that released nothing: of a whole attempt, or of what is never to begin
+        (the question itself, or what it is about).
+        """
+        self.db.execute(
+            "UPDATE approval SET state = 'withdrawn' WHERE attempt = ?1 AND (?2 IS NULL OR ?2 IN (operation, subject))"
+            " AND state IN ('pending', 'approved')",
+            (attempt, operation),
+        )
 
     def expire(self, leaf: Operation) -> None:
         """End an approval whose period is over and that has released nothing; the run cannot go on."""

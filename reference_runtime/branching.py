@@ -7,6 +7,7 @@ with the reason; what had been dispatched is followed to its end and counts for 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 
 from reference_runtime.leaves import Step
 from reference_runtime.model import arm
@@ -95,9 +96,13 @@ class Branching(Particulars):
         if not self._move(op, "skip", op.generation, op.version, None, reason):
             return
         self._drop_lease(op.attempt, op.id)
-        for table in ("timer", "approval"):
-            self.db.execute(f"DELETE FROM {table} WHERE attempt = ? AND operation = ?", (op.attempt, op.id))
+        self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation = ?", (op.attempt, op.id))
+        self.withdraw_approvals(op.attempt, op.id)
         self._advance(op.attempt, op.id)
+
+    @abstractmethod
+    def withdraw_approvals(self, attempt: str, operation: str | None = None) -> None:
+        """Let what was asked about an operation, or of a whole attempt, release nothing any more."""
 
     def _drop_lease(self, attempt: str, operation: str) -> None:
         """Take a lease away under which nothing left, with what was set aside for it."""

@@ -165,6 +165,7 @@ class Progress(Waits):
             (attempt,),
         )
         self.release_withdrawn(attempt, time.time_ns())
+        self.withdraw_approvals(attempt)
         self.note_failure(attempt)
         self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation != ? AND fired_ns IS NULL", (attempt, GRACE))
         self.db.execute(

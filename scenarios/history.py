@@ -27,7 +27,7 @@ Phase = Literal[
     "admitted", "running", "waiting", "paused", "cancelling", "compensating", "checking", "delivering", "ended"
 ]
 CancelState = Literal["accepted", "delivered", "quiescent"]
-ApprovalState = Literal["pending", "approved", "denied", "expired", "released"]
+ApprovalState = Literal["pending", "approved", "denied", "expired", "released", "withdrawn"]
 
 #: States after which a run does not move by itself. `blocked` is one: an explicit, owned end such as an unresolved effect.
 TERMINAL: frozenset[str] = frozenset({"done", "failed", "cancelled", "blocked"})

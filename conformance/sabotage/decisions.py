@@ -51,10 +51,11 @@ class Decisions:
         self._scene = scene
         self._desks: dict[str, _Desk] = {}
         self._revoking: trio.Event | None = None  # set once authority has been withdrawn
+        self._is_out = False  # whether the actor is without authority, and decides nothing
 
     async def attend(self, status: Status) -> bool:
         """Decide what is pending; False when there was nothing to do."""
-        if not self._scene.has("decide"):
+        if not self._scene.has("decide") or self._is_out:
             return False
         done = False
         for approve, digest in self._pending(status):
@@ -157,6 +158,7 @@ class Decisions:
             if answer.outcome == "ok":
                 self._scene.note(one)
                 self._scene.outside.revoke(ACTOR)
+                self._is_out = True
                 self._reserve(approve, self._grant, one, approve)
             else:
                 self._scene.miss(one)
@@ -167,6 +169,7 @@ class Decisions:
     async def _grant(self, one: Interruption, approve: Approve) -> None:
         await self._scene.world.sleep_ns(one.ns)
         self._scene.outside.grant(ACTOR)
+        self._is_out = False
         self._desks[approve.id].is_decided = False
 
     async def _decide_late(self, one: Interruption, approve: Approve, digest: str) -> None:

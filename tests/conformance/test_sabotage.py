@@ -203,6 +203,18 @@ def test_authority_is_withdrawn_before_the_release_can_look_it_up() -> None:
     assert (final(seen.observation), closed(seen.observation)) == ("done", "settled")
 
 
+def test_whoever_has_lost_authority_decides_nothing_else() -> None:
+    """Another approval that is asked for meanwhile waits until authority is back."""
+    other = Seq("other", (Approve("too", "more"), Call("more", "ledger", {"amount": 8})))
+    plan = Plan(Par("both", (Seq("main", (Approve("ok", "pay"), PAY)), other)))
+    seen = watch(plan, Interruption("revoke", AT_OK, ns=200 * MS))
+    _, given = events(seen.observation, Authority)
+    decided = events(seen.observation, Asked, verb="decide", operation="too")
+    assert [one.id for one in decided] == ["r:too:1"]
+    assert decided[0].at_ns >= given.at_ns
+    assert (final(seen.observation), closed(seen.observation)) == ("done", "settled")
+
+
 def test_a_decision_may_come_too_late() -> None:
     """Only once its validity has passed; nothing is decided before, and the run is not stuck meanwhile."""
     seen = watch(BRIEF, Interruption("late-decision", AT_OK))

@@ -6,7 +6,7 @@ import pytest
 
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected, Ticket, approval_digest
-from tests.runtime_rig import approve, call, finish, in_hand, plan, settle, states
+from tests.runtime_rig import approve, call, finish, in_hand, plan, race, seq, settle, states
 
 GATED = plan(call("a"), approve("ok", "pay"), call("pay", amount=5), call("z", carries=("ok",)))
 DIGEST = approval_digest("pay", "ledger", {"amount": 5})
@@ -181,4 +181,48 @@ def test_a_released_operation_does_not_expire(store, clock):
     clock[0] += 50
     store.fire_timers()
     settle(store, ticket)
+    assert views.status(store, "t")["state"] == "done"
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_a_run_that_ends_asks_nobody_any_more(asked, is_decided):
+    """What is asked for, or approved and not released, is withdrawn; a later decision is refused."""
+    if is_decided:
+        decide(asked)
+    asked.cancel("t", "stop")
+    assert standing(asked) == [("ok", "pay", "withdrawn")]
+    assert views.status(asked, "t")["state"] == "cancelled"
+    if not is_decided:
+        with pytest.raises(Refusal, match="too-late"):
+            decide(asked)
+    assert in_hand(asked) == {}
+
+
+def test_what_is_released_is_not_withdrawn(asked):
+    """Its approval has been used, whatever becomes of the run."""
+    decide(asked)
+    assert isinstance(release(asked, ok=True), Ticket)
+    asked.cancel("t", "stop")
+    assert standing(asked) == [("ok", "pay", "released")]
+
+
+def test_a_run_that_goes_another_way_asks_nobody_any_more(store):
+    """An approval in the child that lost the race is shown as withdrawn, and holds up nothing."""
+    store.submit("t", plan(race("r", seq(approve("ok", "pay"), call("pay", amount=5)), call("b"))))
+    assert standing(store) == [("ok", "pay", "pending")]
+    finish(store)
+    assert standing(store) == [("ok", "pay", "withdrawn")]
+    assert views.status(store, "t")["state"] == "done"
+    with pytest.raises(Refusal, match="too-late"):
+        decide(store)
+
+
+def test_an_approval_of_what_was_skipped_is_withdrawn(store):
+    """Asked again about something else, and then what it is about lost the race: nothing is waited for."""
+    store.submit("t", plan(race("r", seq(approve("ok", "pay"), call("pay", amount=5)), call("b"))))
+    decide(store)
+    store.signal("t", "s", "steer", {"operation": "pay", "params": {"amount": 101}})
+    assert standing(store) == [("ok", "pay", "pending")]
+    finish(store)
+    assert standing(store) == [("ok", "pay", "withdrawn")]
     assert views.status(store, "t")["state"] == "done"
