@@ -28,7 +28,7 @@ from conformance.recorder import Recorder, canonical
 from conformance.sabotage import others
 from conformance.sabotage.scene import Scene
 from conformance.saboteur import Saboteur
-from conformance.world import Patience
+from conformance.world import Pace, Patience
 from scenarios.history import STORM, TERMINAL, Closed, Fired, History, Quiet, Status
 from scenarios.plan import Approve, Artifact, Call, Check, Compensate, Model
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -207,6 +207,7 @@ class _Driver:
         return "stopped" if self._crew.has_stopped else "bound"
 
     async def _watch(self) -> Literal["settled", "slow", "bound", "stopped"]:
+        pace = Pace(self._subject.bounds)
         while self._patience.within(4):
             await self._ensure_up()
             if self._crew.has_stopped:
@@ -224,7 +225,8 @@ class _Driver:
                 return "settled" if self._is_prompt else "slow"
             if status is not None and status.state == "unknown" and self._is_quiet and not self._patience.within(1):
                 return "bound"  # forgotten work does not come back by waiting longer
-            await self._world.sleep_ns(self._subject.bounds.poll_ns)
+            told = status and (status.state, status.version, status.on)
+            await self._world.sleep_ns(pace.after((told, self._scene.noted)))
         return "bound"
 
     def _is_failing(self) -> bool:

@@ -49,17 +49,17 @@ class Looks:
         stopped is asked nothing more.
         """
         if not has_stopped:
-            await self._look()
+            await self._look(pages=PAGES_MAX)
             await self._read_again()
         for (name, version), location in self._accepted.items():
             self._fetch(name, version, location)
         if secrets:
             self._scan(secrets)
 
-    async def _look(self) -> bool:
-        """Read everything; False, and no more was asked, when nobody answered."""
+    async def _look(self, pages: int = 1) -> bool:
+        """Read everything, of the events so many pages; False, and no more was asked, when nobody answered."""
         client = self._scene.client
-        if "events" in self._verbs and not await self._read_events():
+        if "events" in self._verbs and not await self._read_events(pages):
             return False
         if "artifacts" in self._verbs:
             answer = await client.read("artifacts")
@@ -70,8 +70,8 @@ class Looks:
                     self._accepted[one["name"], one["version"]] = one["location"]
         return "journal" not in self._verbs or (await client.read("journal")).outcome != "indefinite"
 
-    async def _read_events(self) -> bool:
-        for _ in range(PAGES_MAX):
+    async def _read_events(self, pages: int) -> bool:
+        for _ in range(pages):
             answer = await self._scene.client.read("events", after=self._cursor)
             if answer.outcome != "ok" or not answer.ok["events"]:
                 return answer.outcome != "indefinite"

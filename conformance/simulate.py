@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 RUN = "run-1"
 #: Virtual time between two looks at the status; short against every sleep and lease.
 POLL_NS = 20_000_000
+#: And between two looks at a run of which nothing new is heard.
+IDLE_NS = 80_000_000
 LIMITS = Limits(steps=400_000, time_ns=600 * 1_000_000_000)
 
 Kernel = Literal["fast", "fallback"]
@@ -126,7 +128,7 @@ def program(
     manifest = target.manifest
     module = load_module(target.folder / "adapter.py")
     subject = subject_of(manifest)
-    subject = attrs.evolve(subject, bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS))
+    subject = attrs.evolve(subject, bounds=attrs.evolve(subject.bounds, poll_ns=POLL_NS, idle_ns=IDLE_NS))
     environment = {
         **manifest.configurations[target.configuration].env,
         "SIMKIT_CONFIGURATION": target.configuration,

@@ -1,6 +1,7 @@
 """What the driver needs of a world, and what it must know of a target; no I/O of its own.
 
 Bounds, Patience  how long to wait, and for how long one has waited
+Pace              how long to wait between two looks
 Subject           which units and declarations a target has
 World, Unit       launched, killed and paused by the two implementations in `conformance.worlds`
 """
@@ -31,6 +32,7 @@ class Bounds:
     poll_ns: int
     ask_ns: int
     grace_ns: int  # after a stale worker was let go: time to do harm before the last look
+    idle_ns: int = 0  # the longest between two looks at a run of which nothing is heard; 0: no longer than `poll_ns`
 
 
 class Patience:
@@ -69,6 +71,21 @@ class Sighting:
 
     places: tuple[str, ...]
     found: tuple[str, ...] = ()
+
+
+class Pace:
+    """How long to wait between two looks: `poll_ns`, and twice as long after each that told nothing new, up to `idle_ns`."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._least_ns, self._most_ns = bounds.poll_ns, max(bounds.poll_ns, bounds.idle_ns)
+        self._wait_ns = self._least_ns
+        self._last: object = None
+
+    def after(self, told: object) -> int:
+        """Nanoseconds to wait after a look that told this."""
+        self._wait_ns = min(2 * self._wait_ns, self._most_ns) if told == self._last else self._least_ns
+        self._last = told
+        return self._wait_ns
 
 
 @attrs.frozen
