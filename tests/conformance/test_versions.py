@@ -67,6 +67,7 @@ def test_a_manifest_declares_versions(tmp_path: Path) -> None:
 
 
 def test_a_version_that_is_not_declared_cannot_be_gone_on_with(tmp_path: Path) -> None:
+    """A misspelt version is told with its place."""
     path = tmp_path / "adapter.toml"
     path.write_text(LEAST + '[codes]\nnew = ["ned", "new"]\nold = ["old"]\n')
     with pytest.raises(SimkitError, match=r"codes\.new: 'ned' is no version under \[codes\]"):

@@ -70,6 +70,7 @@ def test_a_task_is_of_the_code_that_it_names(store):
 
 
 def test_a_task_that_names_none_is_of_the_code_that_takes_it_up_first(store):
+    """Until then it is of no version."""
     submit(store)
     assert written_by(store) is None
     assert claim(store, worker(store, "2")) == ["a"]
@@ -77,6 +78,7 @@ def test_a_task_that_names_none_is_of_the_code_that_takes_it_up_first(store):
 
 
 def test_a_child_is_of_the_code_of_its_owner(store):
+    """Its plan need not say so."""
     child = {"op": "child", "id": "k", "plan": plan(call("x")), "detached": False}
     submit(store, "1", plan(child))
     assert written_by(store, "t/k") == "1"
@@ -117,6 +119,7 @@ def test_what_newer_code_has_taken_up_is_not_for_the_older(store):
 
 
 def test_who_says_nothing_of_code_is_given_everything(store):
+    """As a program that knows of no versions expects, and the work stays of its version."""
     submit(store, "1")
     assert claim(store, "somebody") == ["a"]
     assert written_by(store) == "1"
@@ -134,6 +137,7 @@ def test_who_says_nothing_of_code_is_given_everything(store):
     ],
 )
 def test_a_worker_that_says_nonsense_of_its_code_is_refused(said):
+    """By a code of its own, whatever the field."""
     with pytest.raises(Refusal) as no:
         Code.from_json(said)
     assert no.value.code == "bad-code"
@@ -162,6 +166,7 @@ def test_work_that_nobody_there_may_go_on_with_is_blocked_and_goes_on_when_someb
 
 
 def test_it_is_told_once(store):
+    """The version of the task grows with news only."""
     submit(store, "1")
     other = worker(store, "3")
     assert store.strand([other])
@@ -174,6 +179,7 @@ def test_it_is_told_once(store):
     "others", [["1"], ["2"], []], ids=["the same code is there", "fitting code is there", "nobody is there"]
 )
 def test_it_is_blocked_only_over_somebody_who_may_not(store, others):
+    """Somebody who may go on is worth waiting for, and so is anybody when nobody is there."""
     submit(store, "1")
     known = {"1": worker(store, "1"), "2": worker(store, "2", "compatible", older=("1",)), "3": worker(store, "3")}
     assert not store.strand([known[one] for one in [*others, *(["3"] if others else [])]])
@@ -181,6 +187,7 @@ def test_it_is_blocked_only_over_somebody_who_may_not(store, others):
 
 
 def test_those_who_are_pinned_leave_work_to_others_without_a_word(store):
+    """They neither take it nor have it shown as blocked."""
     submit(store, "1")
     pinned = worker(store, "3", "pin")
     assert not store.strand([pinned])
@@ -235,6 +242,7 @@ def test_what_is_saved_is_carried_over_in_one_step_and_told(store):
 
 @pytest.mark.parametrize("name", ["forgetful", "unheard-of"])
 def test_what_cannot_be_carried_over_stays_as_it_is(store, name):
+    """Whether the function fails or is not there: nothing is changed, and the reason is shown."""
     submit(store, "1")
     new = worker(store, "2", "transform", transforms={"1": name})
     before = store._rows("SELECT id, spec FROM operation")
@@ -249,6 +257,7 @@ def test_what_cannot_be_carried_over_stays_as_it_is(store, name):
 
 
 def test_a_program_of_an_older_schema_refuses_the_store_and_leaves_it_as_it_is(tmp_path):
+    """To the byte, so that the present program goes on as if nothing had been."""
     path = tmp_path / "s.db"
     store = Store.open(str(path))
     submit(store, "1")

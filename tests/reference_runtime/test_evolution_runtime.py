@@ -124,6 +124,8 @@ def test_a_history_told_in_any_pieces_comes_to_the_same(tmp_path, batch):
 
 
 def test_who_asks_is_there_and_for_a_term_after(autojump_clock):
+    """Who is heard of otherwise is there for a term from then."""
+
     async def main() -> None:
         presence = Presence(1.0)
         with presence.asking("a"):
@@ -153,10 +155,12 @@ def autojump_clock() -> trio.abc.Clock:
     ],
 )
 def test_a_worker_is_told_its_code_on_the_command_line(words, code):
+    """The policy is the one that the other options are for, unless it is named."""
     assert code_of(_parser().parse_args(["worker", "--services", "http://x:1", *words.split()])) == code
 
 
 def test_transforms_are_found_by_their_names(monkeypatch):
+    """What is not marked is not among them."""
     module = SimpleNamespace(one=transform("cents")(dict), other=3)
     monkeypatch.setitem(sys.modules, "carried", module)
     assert load_transforms("carried") == {"cents": dict}
@@ -164,6 +168,7 @@ def test_transforms_are_found_by_their_names(monkeypatch):
 
 @pytest.mark.parametrize("module", ["no.such.module", "json"])
 def test_a_module_without_transforms_is_refused(module):
+    """Whether there is no such module or nothing in it."""
     with pytest.raises(Refusal) as no:
         load_transforms(module)
     assert no.value.code == "no-transforms"
