@@ -185,12 +185,12 @@ class Control(Deadlines):
         Its version grows, so that whoever read it before no longer owns it, and an approval of what it was is void.
         """
         operation, params = payload.get("operation"), payload.get("params")
-        row = self._row("SELECT state FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
+        row = self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
         if row is None or not isinstance(params, dict):
             return "unmatched"
-        if not self.is_steerable(row[0]) or self.is_stopped(attempt):
-            return "late"
         op = self._operation(attempt, str(operation))
+        if not self.is_steerable(op) or self.is_stopped(attempt):
+            return "late"
         self.db.execute(
             "UPDATE operation SET spec = json_set(spec, '$.params', json(?)), version = version + 1"
             " WHERE attempt = ? AND id = ?",
@@ -199,9 +199,9 @@ class Control(Deadlines):
         self.void_approvals(attempt, op.id)
         return "released"
 
-    def is_steerable(self, state: str) -> bool:
-        """Whether an operation may still be changed: nothing of it has left."""
-        return state == "planned"
+    def is_steerable(self, op: Operation) -> bool:
+        """Whether an operation may still be changed: nothing of it has left, nor is what it will undo on record."""
+        return op.state == "planned" and not (op.kind == "compensate" and op.request is not None)
 
     def void_approvals(self, attempt: str, operation: str) -> None:
         """Ask again about an operation that is not what it was."""

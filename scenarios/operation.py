@@ -207,13 +207,10 @@ class Compensate:
     of: str
     service: str
     params: Mapping[str, Any] = attrs.field(factory=dict)
+    script: tuple[str, ...] = ()
 
     @property
     def carries(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def script(self) -> tuple[str, ...]:
         return ()
 
 

@@ -61,8 +61,9 @@ def _check_alone(op: Op) -> None:
     match op:
         case Call():
             _check_call(op)
-        case Compensate(id=id_, service=service):
-            _known_service(f"compensate {id_!r}", service)
+        case Compensate():
+            _known_service(f"compensate {op.id!r}", op.service)
+            _entries(f"compensate {op.id!r}", op.script, SCRIPT_ENTRIES)
         case Model():
             _entries(f"model {op.id!r}", op.script, MODEL_ENTRIES)
             _least(f"model {op.id!r}", {"tokens": (op.tokens, 1), "uses": (op.uses, 0)})

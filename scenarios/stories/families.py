@@ -1,0 +1,141 @@
+"""Stories about tasks that tasks begin: who lives on when one falls, whose end counts once, and what they may use together."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Barrier, Interruption, Site
+from scenarios.operation import Allowance
+from scenarios.plan import Call, Child, Par, Plan, Seq, Sleep
+from scenarios.story import NAP_NS, Story, in_order, ledger
+
+#: What the whole of a family may take, and what it waits for a part of it.
+_TERM_NS = 30_000_000_000
+_REST_NS = 1_500_000_000
+
+
+def _slow(name: str, *carries: str) -> Call:
+    return Call(name, "ledger", {"for": name}, carries, ("slow",))
+
+
+def _kill(op: str, barrier: Barrier = "applied", unit: str = "engine") -> Interruption:
+    return Interruption("kill", Site("barrier", op, 1, barrier, unit=unit))
+
+
+STORIES = (
+    Story(
+        "tree",
+        "A tree falls in a storm: its boughs fall with it, and theirs; the seed that it has let go grows on by itself.",
+        in_order(
+            ledger("plant"),
+            Child(
+                "seed",
+                Seq("s", (ledger("sprout"), Sleep("winter", 2 * NAP_NS), ledger("bloom", "sprout"))),
+                detached=True,
+            ),
+            Par(
+                "crown",
+                (
+                    Child(
+                        "bough",
+                        Seq(
+                            "b",
+                            (
+                                ledger("bud"),
+                                Child(
+                                    "twig", Seq("t", (ledger("tip"), Sleep("rest", 4 * NAP_NS), ledger("end", "tip")))
+                                ),
+                                ledger("leaf", "bud"),
+                            ),
+                        ),
+                    ),
+                    Seq(
+                        "weather", (Sleep("calm", NAP_NS), Call("storm", "ledger", {"of": 1}, ("plant",), ("reject",)))
+                    ),
+                ),
+            ),
+            ledger("fell", "plant"),
+        ),
+        extras=(
+            _kill("bough/bud"),
+            _kill("bough/twig/tip", "applied", "worker"),
+            _kill("storm", "replied"),
+            _kill("storm", "received", "worker"),
+            Interruption("cancel", Site("barrier", "bough/twig/tip", 1, "received")),
+            Interruption("kill", Site("end", unit="engine")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "harvest",
+        "Two fields are mown, one quickly and one slowly, and brought in together: each once, whoever is away as it is done.",
+        in_order(
+            ledger("sow"),
+            Par(
+                "fields",
+                (
+                    Child("east", Seq("e", (ledger("e1"), ledger("e2", "e1")))),
+                    Child("west", Seq("w", (ledger("w1"), _slow("w2", "w1")))),
+                ),
+            ),
+            ledger("gather", "sow"),
+            ledger("sell", "gather"),
+        ),
+        extras=(
+            _kill("east/e2", "replied"),
+            _kill("east/e2", "applied", "worker"),
+            _kill("west/w2", "replied"),
+            _kill("gather", "received"),
+            Interruption("power", Site("barrier", "west/w2", 1, "replied", unit="engine")),
+            _kill("sell", "applied", "worker"),
+        ),
+        generic=False,
+    ),
+    Story(
+        "dowry",
+        "Of eight calls two children have got three each, of which the one gives two to a child of its own; a third asks for "
+        "three as well, which are not there.",
+        Plan(
+            Seq(
+                "main",
+                (
+                    ledger("settle"),
+                    Par(
+                        "heirs",
+                        (
+                            Child(
+                                "ann",
+                                Seq(
+                                    "a",
+                                    (_slow("a1"), Child("eve", Seq("e", (_slow("e1"),)), share=Allowance(calls=2))),
+                                ),
+                                share=Allowance(calls=3),
+                            ),
+                            Child("ben", Seq("b", (_slow("b1"), _slow("b2", "b1"))), share=Allowance(calls=3)),
+                            Seq("late", (Sleep("while", NAP_NS), Child("col", ledger("c1"), share=Allowance(calls=3)))),
+                        ),
+                    ),
+                ),
+            ),
+            Allowance(calls=8),
+        ),
+        extras=(_kill("ben/b1", "received"), _kill("ann/a1", "applied", "worker")),
+        generic=False,
+    ),
+    Story(
+        "minors",
+        "A family under way for a while sends a child out, which sends its own: each is told how much time all have left.",
+        Plan(
+            Seq(
+                "main",
+                (
+                    ledger("leave"),
+                    Sleep("walk", _REST_NS),
+                    Child("kid", Seq("k", (ledger("k1"), Child("baby", ledger("b1")), ledger("k2", "k1")))),
+                    ledger("back", "leave"),
+                ),
+            ),
+            deadline_ns=_TERM_NS,
+        ),
+        extras=(_kill("kid/k1", "received"),),
+        generic=False,
+    ),
+)
