@@ -120,7 +120,7 @@ def _is_somebody_out(facts: Facts) -> bool:
     promise="A decision by somebody who has no authority is refused.",
     tested_by="a decision by a stranger, sent before anybody else has decided",
     anomaly="phantom effect",
-    minimum=2,
+    minimum=1,
     causes=(
         "whoever knows the id of an approval may decide about it",
         "who decided is what the decision says, and nobody asks who may",

@@ -94,6 +94,7 @@ STORIES = (
         extras=(
             Interruption("late-decision", Site("waiting", "mercy")),
             Interruption("deny", Site("waiting", "mercy")),
+            Interruption("forge", Site("waiting", "mercy")),
         ),
         generic=False,
     ),
