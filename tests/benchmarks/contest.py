@@ -37,6 +37,7 @@ class Contest:
     targets: Mapping[str, float] = attrs.field(factory=dict)  # by peer: how many times its rate ours shall be
     clock: Callable[[], float] = time.process_time  # processor time, except where storage is waited for
     goals: Mapping[str, Goal] = attrs.field(factory=dict)  # by peer, for work that the peer does not do itself
+    also_ours: tuple[str, ...] = ()  # contestants that are no peers, and are held to the same targets
 
 
 @attrs.frozen
@@ -81,17 +82,27 @@ class Result:
     def ours(self) -> float:
         return next(iter(self.rates.values()))
 
-    def ratios(self) -> dict[str, float]:
-        """Our rate as a multiple of each peer's, or of the goal that the peer's rate sets."""
+    def ratios(self, of: str | None = None) -> dict[str, float]:
+        """Our rate, or that of another contestant `of` ours, as a multiple of each peer's, or of the goal its rate sets."""
         goals = self.contest.goals
-        peers = list(self.rates.items())[1:]
-        return {name: self.ours / (_goal(goals[name], rate) if name in goals else rate) for name, rate in peers}
+        ours = self.ours if of is None else self.rates[of]
+        peers = [one for one in list(self.rates.items())[1:] if one[0] not in self.contest.also_ours]
+        return {name: ours / (_goal(goals[name], rate) if name in goals else rate) for name, rate in peers}
 
     def table(self) -> list[Line]:
         targets = {**self.contest.targets, **dict.fromkeys(self.contest.goals, 1.0)}
+        first, also = next(iter(self.rates)), self.contest.also_ours
         rows = [
-            Line(self.contest.title, self.ours, self.contest.unit, self._peer(name), ratio, targets.get(name))
-            for name, ratio in self.ratios().items()
+            Line(
+                f"{self.contest.title}: {mine}" if also else self.contest.title,
+                self.rates[mine],
+                self.contest.unit,
+                self._peer(name),
+                ratio,
+                targets.get(name),
+            )
+            for mine in (first, *also)
+            for name, ratio in self.ratios(mine).items()
         ]
         return rows or [Line(self.contest.title, self.ours, self.contest.unit, "", self.ours, None)]
 
@@ -115,13 +126,19 @@ class Result:
 
     def lines(self) -> list[str]:
         """The row for people: our rate, then each peer's with the ratio and, where there is one, the target."""
-        ours = next(iter(self.rates))
-        told = [f"{self.contest.title}  ({self.contest.unit} a second)", f"    {ours:<44}{self.ours:>14,.0f}"]
-        for (name, rate), line in zip(list(self.rates.items())[1:], self.table(), strict=False):
-            told.append(f"    {name:<44}{rate:>14,.0f}   {line.value:8.3f} ×{_aim(line)}")
-            if name in self.contest.goals:
-                told.append(f"        goal: {line.peer}")
+        ours = (next(iter(self.rates)), *self.contest.also_ours)
+        told = [f"{self.contest.title}  ({self.contest.unit} a second)"]
+        told += [f"    {name:<44}{self.rates[name]:>14,.0f}" for name in ours]
+        peers = [name for name in self.rates if name not in ours]
+        told += [line for number, name in enumerate(peers) for line in self._beside(name, number, len(peers))]
         return told
+
+    def _beside(self, name: str, number: int, peers: int) -> list[str]:
+        """The peer of this number: its rate, and one ratio for each contestant of ours."""
+        mine = self.table()[number::peers]
+        shown = "  ".join(f"{line.value:8.3f} ×{_aim(line)}" for line in mine)
+        told = [f"    {name:<44}{self.rates[name]:>14,.0f}   {shown}"]
+        return [*told, f"        goal: {mine[0].peer}"] if name in self.contest.goals else told
 
 
 @attrs.frozen

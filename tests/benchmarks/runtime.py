@@ -24,7 +24,7 @@ from reference_runtime import Client, Server, Store, Worker
 from reference_runtime.model import Json
 from reference_runtime.tools import Request
 from scenarios.rules import judge_all
-from tests.benchmarks import finished, peers
+from tests.benchmarks import finished, peers, side_by_side
 from tests.benchmarks.contest import Contest, Gauge
 
 #: Transactions of one step: its result, with the next one's lease and intent.
@@ -64,6 +64,7 @@ def contests(scale: int) -> list[Contest | Gauge]:
             },
             clock=time.perf_counter,
         ),
+        *side_by_side.contests(scale),
         *_finished(scale),
     ]
 

@@ -51,6 +51,19 @@ def test_a_goal_is_scaled_by_what_the_peer_does_here() -> None:
     assert "250 here, 500 where bare does 2.5 M" in "\n".join(result.lines())
 
 
+def test_two_of_ours_are_held_to_the_same_targets() -> None:
+    """Another contestant of ours is no peer: it has lines of its own, beside the same peers."""
+    moments = iter([0.0, 1.0, 1.0, 3.0, 3.0, 7.0])
+    turns = {"plans": lambda: 12, "replay": lambda: 12, "peer": lambda: 12}
+    contest = Contest("steps", "steps", turns, {"peer": 3}, lambda: next(moments), also_ours=("replay",))
+    result = hold(contest, repeats=1)
+    assert [(line.work, line.value, line.met) for line in result.table()] == [
+        ("steps: plans", 4.0, True),
+        ("steps: replay", 2.0, False),
+    ]
+    assert "4.000 ×   target 3   met     2.000 ×   target 3   not met" in result.lines()[-1]
+
+
 def test_a_gauge_has_a_bound() -> None:
     """More than the bound is told as not met."""
     reading = read(Gauge("memory", "MB", lambda: 301.0, at_most=300))
