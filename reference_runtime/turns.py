@@ -88,10 +88,6 @@ class Turns(Appending):
             waiting=tally.waiting or not (is_due or is_leased or tally.unresolved),
         )
 
-    def is_workflow(self, attempt: str) -> bool:
-        """Whether an attempt is carried out by a function, and not by its plan."""
-        return self._row("SELECT 1 FROM workflow WHERE attempt = ?", attempt) is not None
-
     def workflow_shown(self, attempt: str) -> Json:
         """What a status says otherwise because the attempt is a workflow: what parks it, or the value it returned."""
         row = self._row(

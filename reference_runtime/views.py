@@ -15,13 +15,14 @@ from reference_runtime.turns import Turns
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
 _TASK = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.execution, a.failing, a.halt, a.paused,
-    (SELECT d.state FROM delivery d WHERE d.task = t.id AND d.attempt = a.id), a.stranded
+    (SELECT d.state FROM delivery d WHERE d.task = t.id AND d.attempt = a.id), a.stranded,
+    EXISTS (SELECT 1 FROM workflow WHERE attempt = a.id), EXISTS (SELECT 1 FROM allowance WHERE task = t.id),
+    EXISTS (SELECT 1 FROM child WHERE parent = t.id), EXISTS (SELECT 1 FROM approval WHERE attempt = a.id),
+    EXISTS (SELECT 1 FROM event WHERE task = t.id)
     FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.id = ?"""
 _OPERATIONS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.kind, o.opened_ns IS NOT NULL,
-    o.tries, o.reason FROM operation o
-    WHERE o.attempt = ? AND o.kind != 'sweep' AND o.spec ->> 'recheck' IS NULL ORDER BY o.position"""
-_HIDDEN = """SELECT kind FROM operation WHERE attempt = ? AND state IN ('planned', 'dispatched', 'unknown')
-    AND (kind = 'sweep' OR spec ->> 'recheck' IS NOT NULL) ORDER BY position"""
+    o.tries, o.reason, o.kind = 'sweep' OR o.spec ->> 'recheck' IS NOT NULL FROM operation o
+    WHERE o.attempt = ? ORDER BY o.position"""
 _SIGNALS = """SELECT id, disposition, consumer FROM event WHERE task = ? ORDER BY sequence"""
 _APPROVALS = """SELECT operation, subject AS "of", digest, state FROM approval WHERE attempt = ? ORDER BY operation"""
 _JOURNAL = {
@@ -55,6 +56,7 @@ class _Shown(NamedTuple):
     opened: int
     tries: int
     reason: str | None
+    is_hidden: int  # the runtime's own, and none of the plan
 
     @property
     def is_open(self) -> bool:
@@ -76,6 +78,12 @@ class _Task(NamedTuple):
     paused: int
     delivery: str | None
     stranded: str | None
+    # whether there is anything to read of these
+    is_workflow: int
+    has_usage: int
+    has_children: int
+    has_approvals: int
+    has_signals: int
 
 
 def status(store: Turns, task: str) -> Json:
@@ -84,10 +92,11 @@ def status(store: Turns, task: str) -> Json:
     if row is None:
         return {"state": "unknown"}
     one = _Task(*cast("tuple[Any, ...]", row))
-    operations = [_Shown(*cast("tuple[Any, ...]", shown)) for shown in store.db.execute(_OPERATIONS, (one.attempt,))]
+    rows = [_Shown(*cast("tuple[Any, ...]", row)) for row in store.db.execute(_OPERATIONS, (one.attempt,))]
+    operations = [row for row in rows if not row.is_hidden]
     state = _ENDS[one.outcome] if one.outcome else "waiting" if one.condition == "waiting" else "running"
     pending = [shown for shown in operations if shown.is_open]
-    approvals = _dicts(store, _APPROVALS, one.attempt)
+    approvals = _dicts(store, _APPROVALS, one.attempt) if one.has_approvals else []
     return {
         "state": state,
         "on": _awaited(pending, approvals) if state == "waiting" else None,
@@ -99,23 +108,25 @@ def status(store: Turns, task: str) -> Json:
         "attempt": one.attempt,
         "execution": one.execution,
         "version": one.version,
-        "phase": _phase(one, pending, [kind for (kind,) in store.db.execute(_HIDDEN, (one.attempt,))]),
+        "phase": _phase(one, pending, [row.kind for row in rows if row.is_hidden and row.state in _OPEN]),
         "dependency": pending[0].id if pending else None,
         "cancel": one.halt,
         "paused": bool(one.paused),
         "delivered": one.delivery == "delivered" if one.outcome else None,
-        "usage": store.usage(task),
-        "children": store.children(task),
+        "usage": store.usage(task) if one.has_usage else None,
+        "children": store.children(task) if one.has_children else [],
         "approvals": approvals,
-        "signals": {
-            str(id_): disposition or store.disposition_of(consumer, is_over=one.outcome is not None)
-            for id_, disposition, consumer in cast(
-                "list[tuple[Any, ...]]", store.db.execute(_SIGNALS, (task,)).fetchall()
-            )
-        },
-        "operations": [_shown(shown, is_planned=not store.is_workflow(one.attempt)) for shown in operations],
-        **store.workflow_shown(one.attempt),
+        "signals": _signals(store, task, is_over=one.outcome is not None) if one.has_signals else {},
+        "operations": [_shown(shown, is_planned=not one.is_workflow) for shown in operations],
+        **(store.workflow_shown(one.attempt) if one.is_workflow else {}),
         **_blocked_on_code(one),
+    }
+
+
+def _signals(store: Turns, task: str, *, is_over: bool) -> Json:
+    rows = cast("list[tuple[Any, ...]]", store.db.execute(_SIGNALS, (task,)).fetchall())
+    return {
+        str(id_): disposition or store.disposition_of(consumer, is_over=is_over) for id_, disposition, consumer in rows
     }
 
 
