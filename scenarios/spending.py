@@ -117,6 +117,17 @@ def is_uncut(facts: Facts, charge: Charge, index: int) -> bool:
     return not facts.late(charge.request) and (cut is None or cut > index)
 
 
+def held(facts: Facts, found: Iterable[Charge], index: int) -> frozenset[int]:
+    """Of these charges, those that are certainly under way at event `index`, by the events of their requests."""
+    return frozenset(one.at for one in found if one.open_at(index) and is_uncut(facts, one, index))
+
+
+def lives(child: Child, found: Iterable[Charge], index: int) -> bool:
+    """Had a child certainly been admitted at event `index`, and not ended, or got its share for good?"""
+    mine = [one for one in found if one.op.startswith(f"{child.id}/")]
+    return any(one.at < index for one in mine) and (child.detached or any(one.at > index for one in mine))
+
+
 def spent(kind: Kind, found: Iterable[Charge], index: int, held: Collection[int]) -> int:
     """What is certainly put down at event `index` for all that was received before it, in full for those `held`."""
     return sum(one.weight(kind, index, held) for one in found if one.at < index)

@@ -15,10 +15,11 @@ from scenarios.spending import (
     booked,
     charges,
     ended,
+    held,
     is_detached,
     is_exact,
-    is_uncut,
     limited,
+    lives,
     reserve,
     shown,
     spent,
@@ -27,10 +28,6 @@ from scenarios.verdict import Finding, Violation
 
 #: The code that says that an allowance is used up.
 EXHAUSTED = "allowance-exhausted"
-
-
-def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
-    return frozenset(one.at for one in found if one.open_at(index) and is_uncut(facts, one, index))
 
 
 @obligation(
@@ -69,7 +66,7 @@ def shares_come_out_of_the_owners_allowance(history: History) -> Finding:
 def _beyond_share(facts: Facts, child: Child, kind: Kind, mine: Sequence[Charge]) -> Iterator[Violation]:
     most = getattr(child.share, kind)
     for charge in mine if most is not None else ():
-        before = spent(kind, mine, charge.at, _held(facts, mine, charge.at))
+        before = spent(kind, mine, charge.at, held(facts, mine, charge.at))
         if charge.amount(kind) and before + charge.amount(kind) > most:
             sentence = (
                 f"Child {child.id!r} has a share of {most} {kind}; {before} of them were used or reserved as {charge.op!r} was "
@@ -85,12 +82,12 @@ def _together(
     """Requests that were sent while children had their shares set aside, and the first one that did not fit beside these."""
     tested = 0
     for charge in found:
-        shares = {child.id: getattr(child.share, kind) or 0 for child in sharing if _lives(child, found, charge.at)}
+        shares = {child.id: getattr(child.share, kind) or 0 for child in sharing if lives(child, found, charge.at)}
         beside = [one for one in found if one.op.partition("/")[0] not in shares]
         if not charge.amount(kind) or charge not in beside or not any(shares.values()):
             continue
         tested += 1
-        before = spent(kind, beside, charge.at, _held(facts, beside, charge.at))
+        before = spent(kind, beside, charge.at, held(facts, beside, charge.at))
         if sum(shares.values()) + before + charge.amount(kind) > most:
             sentence = (
                 f"{charge.op!r} was sent and may cost {charge.amount(kind)} {kind}; of {most}, {before} were used or reserved, "
@@ -98,12 +95,6 @@ def _together(
             )
             return tested, [blame("overspend", sentence, (one.at for one in found if one.at <= charge.at), charge.op)]
     return tested, []
-
-
-def _lives(child: Child, found: Sequence[Charge], index: int) -> bool:
-    """Had a child certainly been admitted at event `index`, and not ended, or got its share for good?"""
-    mine = [one for one in found if one.op.startswith(f"{child.id}/")]
-    return any(one.at < index for one in mine) and (child.detached or any(one.at > index for one in mine))
 
 
 @obligation(
@@ -168,7 +159,7 @@ def checks_and_cleanup_keep_their_share(history: History) -> Finding:
     for kind, most in limited(facts):
         kept = reserve(history.plan.allowance, kind)
         for charge in work if kept else ():
-            before = spent(kind, work, charge.at, _held(facts, work, charge.at))
+            before = spent(kind, work, charge.at, held(facts, work, charge.at))
             if charge.amount(kind) and before + charge.amount(kind) > most - kept:
                 sentence = (
                     f"{charge.op!r} was sent beyond the {most - kept} {kind} that no check or compensation needs."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.joining import asks_of, statuses_of
+from scenarios.kinship import ALIVE
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.stopping import admitted
 from scenarios.observed import Seen
@@ -16,8 +17,6 @@ from scenarios.verdict import Finding, Violation
 
 #: States of a compensation that did not come to its end as it should.
 _NOT_UNDONE = frozenset({"failed", "unknown", "unresolved"})
-#: What a child is called that is not over.
-_ALIVE = frozenset({"admitted", "runnable", "running", "waiting", "paused"})
 
 
 @obligation(
@@ -58,7 +57,7 @@ def _orphans(facts: Facts, ends: list[Seen]) -> Iterator[Violation]:
     let_go = {f"{facts.history.run}/{child.id}" for child in facts.history.plan.children() if child.detached}
     for seen in ends:
         for child in seen.status.children:
-            if child.run not in let_go and not child.detached and child.state in _ALIVE:
+            if child.run not in let_go and not child.detached and child.state in ALIVE:
                 sentence = f"The run was shown cancelled, and its child {child.run!r} {child.state}."
                 yield blame("leak", sentence, (seen.asked, seen.answered), child.run)
 

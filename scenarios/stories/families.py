@@ -91,7 +91,7 @@ STORIES = (
     ),
     Story(
         "dowry",
-        "Of eight calls two children have got three each, of which the one gives two to a child of its own; a third asks for "
+        "Of nine calls two children have got four and three, and the one gives two to a child of its own; a third asks for "
         "three as well, which are not there.",
         Plan(
             Seq(
@@ -105,17 +105,28 @@ STORIES = (
                                 "ann",
                                 Seq(
                                     "a",
-                                    (_slow("a1"), Child("eve", Seq("e", (_slow("e1"),)), share=Allowance(calls=2))),
+                                    (
+                                        _slow("a1"),
+                                        Child("eve", Seq("e", (_slow("e1"),)), share=Allowance(calls=2)),
+                                        ledger("a2", "a1"),
+                                    ),
                                 ),
+                                share=Allowance(calls=4),
+                            ),
+                            Child(
+                                "ben",
+                                Seq("b", (_slow("b1"), _slow("b2", "b1"), ledger("b3", "b2"))),
                                 share=Allowance(calls=3),
                             ),
-                            Child("ben", Seq("b", (_slow("b1"), _slow("b2", "b1"))), share=Allowance(calls=3)),
-                            Seq("late", (Sleep("while", NAP_NS), Child("col", ledger("c1"), share=Allowance(calls=3)))),
+                            Seq(
+                                "late",
+                                (Sleep("while", 2 * NAP_NS), Child("col", ledger("c1"), share=Allowance(calls=3))),
+                            ),
                         ),
                     ),
                 ),
             ),
-            Allowance(calls=8),
+            Allowance(calls=9),
         ),
         extras=(_kill("ben/b1", "received"), _kill("ann/a1", "applied", "worker")),
         generic=False,
