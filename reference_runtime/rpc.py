@@ -95,6 +95,15 @@ class Lines:
         self._searched = 0
         return line
 
+    async def until_end(self) -> None:
+        """Return when the peer has ended the stream; what it says before is kept for `receive`, as much as a line may have."""
+        while len(self._pending) <= LINE_BYTES_MAX:
+            chunk = await self.stream.receive_some()
+            if not chunk:
+                return
+            self._pending += chunk
+        await trio.sleep_forever()
+
 
 def parse_request(line: bytes) -> tuple[int, str, Json]:
     """Id, verb and checked parameters of a request. Raises `Refusal` (`bad-request`) naming what is off."""

@@ -12,7 +12,8 @@ off as it was when that is set; this is looked at before anything is read or wri
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -33,6 +34,8 @@ NS = 1_000_000_000
 LEASE_NS = 10 * NS
 #: How long a claim waits for work before it returns empty-handed; also the longest the server sleeps on the wall clock.
 POLL_NS = 1 * NS
+#: Verbs that may take their time; all others are answered at once.
+WAITING = frozenset({"claim", "claim_turns"})
 
 
 class Server(TurnVerbs):
@@ -292,34 +295,60 @@ class Server(TurnVerbs):
     async def _converse(self, stream: trio.abc.Stream) -> None:
         """Answer one connection's requests in order, until it is gone; a request that waits is then given up."""
         lines = Lines(stream)
-        send, receive = trio.open_memory_channel[bytes](0)
-        async with stream, trio.open_nursery() as nursery:
-            nursery.start_soon(self._listen, lines, send, nursery.cancel_scope)
-            async for line in receive:
-                answer = await self.answer(line)
-                try:
-                    await lines.send(answer)
-                except LOST:
-                    nursery.cancel_scope.cancel()
+        while (line := await _next(lines)) is not None:
+            answer = await self.answer(line, lines)
+            if answer is None:
+                return
+            try:
+                await lines.send(answer)
+            except LOST:
+                return
 
-    async def _listen(self, lines: Lines, send: trio.MemorySendChannel[bytes], scope: trio.CancelScope) -> None:
-        try:
-            while (line := await lines.receive()) is not None:
-                await send.send(line)
-        except (*LOST, ValueError):
-            pass
-        scope.cancel()
-
-    async def answer(self, line: bytes) -> Json:
-        """The answer to one request line."""
-        id_: int | None = None
+    async def answer(self, line: bytes, lines: Lines | None = None) -> Json | None:
+        """The answer to one request line; None when it had to wait, and meanwhile the connection (`lines`) was gone."""
+        if trio.current_time() >= self._wake:
+            await trio.lowlevel.checkpoint()  # what is due by now comes first
         self._mind_clock()
         try:
             id_, verb, params = parse_request(line)
-            method: Callable[..., Awaitable[Json]] = getattr(self, verb)
-            return {"id": id_, "ok": await method(**params)}
         except Refusal as no:
-            return {"id": id_, "error": {"code": no.code, "message": no.message}}
+            return _no(None, no)
+        answered = self._answered(id_, getattr(self, verb)(**params))
+        return await (answered if lines is None or verb not in WAITING else _while_there(lines, answered))
+
+    async def _answered(self, id_: int, result: Awaitable[Json]) -> Json:
+        try:
+            return {"id": id_, "ok": await result}
+        except Refusal as no:
+            return _no(id_, no)
+
+
+async def _next(lines: Lines) -> bytes | None:
+    """The next request; None when the connection is gone, or nothing more can be read from it."""
+    try:
+        return await lines.receive()
+    except (*LOST, ValueError):
+        return None
+
+
+async def _while_there(lines: Lines, answered: Awaitable[Json]) -> Json | None:
+    """An answer that takes its time; None, and it is given up, when the connection is gone before."""
+
+    async def watch() -> None:
+        with suppress(*LOST):
+            await lines.until_end()
+        nursery.cancel_scope.cancel()
+
+    answer: Json | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        answer = await answered
+        nursery.cancel_scope.cancel()
+    return answer
+
+
+def _no(id_: int | None, no: Refusal) -> Json:
+    return {"id": id_, "error": {"code": no.code, "message": no.message}}
 
 
 def _monotonic(at_ns: int | None) -> float:
