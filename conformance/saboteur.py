@@ -185,6 +185,7 @@ class Saboteur:
         for one in self._injector.at("ack", verb="start", op=wait.id):
             self._scene.note(one)
             await self.signal(wait)
+            self._follow(one)
 
     def _withhold(self, one: Interruption) -> None:
         """Send the signal of a wait only once the time of the wait is over."""
@@ -193,7 +194,7 @@ class Saboteur:
             self._scene.miss(one)
             return
         self._withheld.add(wait.id)
-        self._scene.soon(self._signal_late, one, wait, wait.timeout_ns)
+        self._scene.soon(self._signal_late, one, wait, wait.timeout_ns + one.ns)
 
     async def _signal_late(self, one: Interruption, wait: Wait, ns: int) -> None:
         scene = self._scene
@@ -202,6 +203,7 @@ class Saboteur:
         scene.note(one)
         self._withheld.discard(wait.id)
         await self.signal(wait)
+        self._follow(one)
 
     def _watch(self, armed: Iterable[Interruption]) -> None:
         self._watch_boundaries(armed)

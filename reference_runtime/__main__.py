@@ -23,7 +23,7 @@ from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import Code, CodePolicy, load_transforms
 from reference_runtime.log import OFF, to_standard_error
-from reference_runtime.model import Refusal
+from reference_runtime.model import Policy, Refusal
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import LEASE_NS, NS, Server
 from reference_runtime.store import Store
@@ -76,7 +76,7 @@ async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
     transforms = {name: one for module in options.transforms for name, one in load_transforms(module).items()}
-    store = Store.open(options.store, transforms=transforms)
+    store = Store.open(options.store, policy=Policy(tasks_max=options.tasks_max), transforms=transforms)
     store.forget_when_told(os.environ)
     server = Server(store, lease_ns=options.lease_ns)
     async with trio.open_nursery() as nursery:
@@ -218,6 +218,7 @@ def _add_daemons(add: Callable[..., Any]) -> None:
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
     serving.add_argument("--lease-ns", type=int, default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})")
+    serving.add_argument("--tasks-max", type=int, help="tasks open at once; one more is refused (no limit)")
     serving.add_argument(
         "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
     )

@@ -147,6 +147,10 @@ def digest(value: object) -> str:
     return hashlib.blake2b(canonical(value).encode(), digest_size=16).hexdigest()
 
 
+#: The most calls, tokens or leases that anything is allowed, or says it used, at once: sums of such stay what the store can keep.
+AMOUNT_MAX = 10**14
+
+
 class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """A definite no: nothing was changed and asking again unchanged will not help. `code` is stable, kebab-case."""
 
@@ -173,6 +177,7 @@ class Policy:
     compensations_max: int = 8  # calls of one compensation
     grace_ns: int = 5_000_000_000  # how long a stop leaves what is in flight alone
     landing_ns: int = 10_000_000_000  # how long a request may be on its way after its sender gave it up
+    tasks_max: int | None = None  # open at once, children among them, for one more to be admitted; None: no limit
     approvers: tuple[str, ...] = ("alice",)  # who may decide at all; authority itself is asked for at release
 
 

@@ -89,6 +89,7 @@ ALTER TABLE attempt ADD COLUMN schema INTEGER;
 ALTER TABLE attempt ADD COLUMN stranded TEXT;
 CREATE INDEX attempt_code ON attempt (code) WHERE outcome IS NULL AND code IS NOT NULL;
 CREATE INDEX attempt_stranded ON attempt (id) WHERE stranded IS NOT NULL;
+CREATE INDEX attempt_open ON attempt (id) WHERE outcome IS NULL;
 CREATE TABLE execution (id TEXT PRIMARY KEY, code TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 

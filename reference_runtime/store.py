@@ -65,13 +65,19 @@ class Store(Turns):
     # -- admission
 
     def submit(self, task: str, plan: object) -> Receipt:
-        """Admit a task once. Raises `Refusal`: `bad-plan`, or `conflict` for another plan under a known id."""
+        """Admit a task once. Raises `Refusal`: `bad-plan`, `conflict` for another plan under a known id, or `over-capacity` for
+        one more than may be open; what is known already has its receipt all the same.
+        """
         steps, fingerprint = parse(plan), digest(plan)
         with self._transaction():
             admission = self.admission(task, fingerprint)
             if admission == "conflict":
                 raise Refusal("conflict", f"task {task!r} is known with another plan; use a new id")
             if admission == "new":
+                if self.is_full(self.open_tasks()):
+                    raise Refusal(
+                        "over-capacity", f"{self.policy.tasks_max} tasks are open; try again when some have ended"
+                    )
                 self._create(task, canonical(plan), fingerprint, steps)
                 self.audit(task, "client", f"task id {task}", "submit", task, f"plan {fingerprint}")
             return Receipt(task, self._current_attempt(task))
@@ -82,6 +88,16 @@ class Store(Turns):
         if row is None:
             return "new"
         return "same" if row[0] == fingerprint else "conflict"
+
+    def open_tasks(self) -> int:
+        """How many tasks have not ended; no more of them are counted than it takes to know whether there is room."""
+        limit = self.policy.tasks_max
+        sql = "SELECT count(*) FROM (SELECT 1 FROM attempt WHERE outcome IS NULL LIMIT ?)"
+        return 0 if limit is None else int(self._value(sql, limit))
+
+    def is_full(self, tasks: int) -> bool:
+        """Whether no task more is admitted when so many are open."""
+        return self.policy.tasks_max is not None and tasks >= self.policy.tasks_max
 
     def _admit(self, task: str, plan: Json) -> None:
         self._create(task, canonical(plan), digest(plan), parse(plan))

@@ -45,7 +45,7 @@ Action = Literal[
     "cross",  # yes and no, under two ids, one after the other
     "stale-decision",  # `target` is steered meanwhile, then decided by the old digest, then by the new
     "unmatched",  # a signal that nothing waits for
-    "late-signal",  # a signal more, of a known name
+    "late-signal",  # a signal more, of a known name; where its wait is on: its own, `ns` after the time of the wait is over
     "misuse",  # the same id is started again with another plan
     "forget",  # kill the engine; when it comes up again its audit trail is gone
     "deploy",  # kill the unit, and start it with the code of version `arg`; not the worker: for `ns`

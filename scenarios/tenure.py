@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import attrs
 
-from scenarios.history import Died, Fired, Paused, Resumed
+from scenarios.history import Died, Fired, Paused, Resumed, Started
 from scenarios.index import PROMPT_NS, Facts
 from scenarios.interruption import ASKING_ACTIONS, actions_of
-from scenarios.observed import Request
+from scenarios.observed import Request, Seen
 from scenarios.repetition import timely
 
 #: Of the time its workers are told to wait, the part that certainly had not run out.
@@ -137,3 +137,17 @@ def _was_stopped(facts: Facts, request: Request) -> bool:
     """Was its worker stopped as it was received?"""
     worker = request.event.incarnation
     return any(one == worker and paused < request.at < resumed for one, paused, resumed in stops(facts))
+
+
+def is_calm(facts: Facts, seen: Seen, ns: int) -> bool:
+    """Has everybody been there, with nothing happening to them, for `ns` before a status was asked and until its answer?"""
+    begins, ends = facts.storm
+    since_ns = facts.at_ns(seen.asked) - ns
+    before = facts.history.events[: seen.answered]
+    last = {event.unit: event for event in before if isinstance(event, Started | Died)}
+    recent = any(isinstance(event, _MISHAPS) for event in before if event.at_ns >= since_ns)
+    is_down = any(isinstance(event, Died) for event in last.values())
+    return not (recent or is_down or begins < seen.answered < ends)
+
+
+_MISHAPS = (Started, Died, Paused, Resumed, Fired)

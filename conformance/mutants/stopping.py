@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from conformance.mutants import Patch, mutant
+from conformance.mutants.restarts import on_restart
 from reference_runtime import views
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
 from reference_runtime.children import Children
@@ -14,7 +15,6 @@ from reference_runtime.compensation import Compensation
 from reference_runtime.control import Control
 from reference_runtime.model import canonical
 from reference_runtime.progress import Progress
-from reference_runtime.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from reference_runtime.model import Facts, Grant, Json, Move, Report, Tally
     from reference_runtime.rows import Operation
     from reference_runtime.store import Store
-
-
-def _on_restart(patch: Patch, statement: str) -> None:
-    """A server that comes up runs one statement on what it finds, as if that had been kept in memory."""
-
-    def init(self: Server, store: Store, **options: Any) -> None:
-        original(self, store, **options)
-        with store._transaction():  # noqa: SLF001 - a mutant goes where it should not
-            store.db.execute(statement)
-
-    original = Server.__init__
-    patch.replace(Server, "__init__", init)
 
 
 def _on_cancelled(patch: Patch, change: Callable[[Json], Json | None]) -> None:
@@ -53,7 +41,7 @@ def _on_cancelled(patch: Patch, change: Callable[[Json], Json | None]) -> None:
 @mutant("stop-in-memory", "CAN-1", shown_by="recall/cancel@reserve#1.received+kill@reserve#1.applied(engine)")
 def stop_in_memory(patch: Patch) -> None:
     """A stop is kept in the memory of the server, and a restart goes on with the run."""
-    _on_restart(patch, "UPDATE attempt SET halt = NULL WHERE outcome IS NULL")
+    on_restart(patch, "UPDATE attempt SET halt = NULL WHERE outcome IS NULL")
 
 
 @mutant("stop-not-looked-at", "CAN-1", shown_by="deaf/cancel@ask#1.received")
@@ -205,7 +193,7 @@ def no_cleanup_after_a_stop(patch: Patch) -> None:
 @mutant("cleanup-in-memory", "CAN-7", shown_by="unwind/cancel@waiting:final+kill@unhotel#1.received(engine)")
 def cleanup_in_memory(patch: Patch) -> None:
     """What is still to be undone in a stopped run is a list in memory, which a restart begins empty."""
-    _on_restart(
+    on_restart(
         patch,
         "UPDATE operation SET state = 'skipped', due_ns = NULL WHERE kind = 'compensate' AND state = 'planned'"
         " AND attempt IN (SELECT id FROM attempt WHERE halt IS NOT NULL AND outcome IS NULL)",

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 #: The most runs of a crowd.
 CROWD_MAX = 2_000
-PLAN = Plan(Call("alone", "ledger"))
+#: Slow enough for all of a small crowd to be there at once.
+PLAN = Plan(Call("alone", "ledger", script=("slow",)))
 
 
 def crowd_of(run: str, count: int) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import attrs
 
-from scenarios.history import TERMINAL, Died, Fired, History, Paused, Resumed, Started
+from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
-from scenarios.observed import Request, Seen
+from scenarios.observed import Request
 from scenarios.plan import Compensate
+from scenarios.tenure import is_calm
 from scenarios.verdict import Finding, Violation
 
 #: How long a request, or a word about a run, may be on its way: what was in time may arrive so much later.
@@ -100,25 +101,11 @@ def _waiting_after(facts: Facts, term: _Term) -> Iterator[Violation]:
         asked_ns = facts.at_ns(seen.asked)
         if seen.status.state != "waiting" or not term.is_over(asked_ns):
             continue
-        if _is_undisturbed(facts, seen):
+        if is_calm(facts, seen, _ON_ITS_WAY_NS):
             late = (asked_ns - term.end_ns) / 1e9
             sentence = f"The deadline of the run passed {late:.3g} s ago, and it is shown waiting."
             yield blame("stuck", sentence, (term.from_at, seen.asked, seen.answered))
             return
-
-
-def _is_undisturbed(facts: Facts, seen: Seen) -> bool:
-    """Has everybody been there for a while before a status was asked, and until it was answered?"""
-    begins, ends = facts.storm
-    since_ns = facts.at_ns(seen.asked) - _ON_ITS_WAY_NS
-    before = facts.history.events[: seen.answered]
-    last = {event.unit: event for event in before if isinstance(event, Started | Died)}
-    recent = any(isinstance(event, _MISHAPS) for event in before if event.at_ns >= since_ns)
-    is_down = any(isinstance(event, Died) for event in last.values())
-    return not (recent or is_down or begins < seen.answered < ends)
-
-
-_MISHAPS = (Started, Died, Paused, Resumed, Fired)
 
 
 @obligation(

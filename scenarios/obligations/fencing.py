@@ -108,8 +108,10 @@ def _outdated(facts: Facts, call: Call, steers: list[Command]) -> Iterator[Viola
         open_ = [one for one in steers if one not in taken and one.asked_at < request.at]
         if not taken or facts.late(request):
             continue
-        valid = {_asked(one.payload.get("params"), request) for one in (taken[-1], *open_)}
-        replaced = {_asked(one.payload.get("params"), request) for one in taken[:-1]} | {_asked(call.params, request)}
+        valid = {asked_for(one.payload.get("params"), request) for one in (taken[-1], *open_)}
+        replaced = {asked_for(one.payload.get("params"), request) for one in taken[:-1]} | {
+            asked_for(call.params, request)
+        }
         if request.event.params in replaced - valid:
             sentence = (
                 f"{call.id!r} was to be done otherwise, which had been taken while a worker held it; it was sent as that "
@@ -118,7 +120,7 @@ def _outdated(facts: Facts, call: Call, steers: list[Command]) -> Iterator[Viola
             yield blame("stale acceptance", sentence, (taken[-1].asked_at, taken[-1].ok_at or 0, request.at), call.id)
 
 
-def _asked(params: Mapping[str, Any] | None, request: Request) -> str:
+def asked_for(params: Mapping[str, Any] | None, request: Request) -> str:
     """What a request says that asks for `params` and hands on what `request` did, as receivers fingerprint it."""
     asked = json.dumps([dict(params or {}), dict(request.event.carries)], sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(asked.encode("ascii"), digest_size=16).hexdigest()

@@ -35,7 +35,7 @@ def change_and_dispatch_are_one(history: History) -> Finding:
     facts = look(history)
     tested = [death for death in facts.deaths if _died_between(facts, death)]
     dead = facts.deaths[0] if facts.deaths else None
-    stuck = () if dead is None else _stranded(facts, dead, "a process died")
+    stuck = () if dead is None else stranded(facts, dead, "a process died")
     released = (one for one in stuck if one.operation is not None and _waits_for_dispatch(facts, one.operation))
     return Finding(len(tested), (*released, *_from_nowhere(facts)))
 
@@ -100,7 +100,7 @@ def moving_loses_and_doubles_nothing(history: History) -> Finding:
     if not moments:
         return Finding()
     tested = [moment for moment in moments if _on_the_move(facts, moment) > 1 and facts.seen_after(moment)]
-    found = (*_stranded(facts, moments[0], "a move was cut short"), *_left_out(facts), *_doubled(facts, moments[0]))
+    found = (*stranded(facts, moments[0], "a move was cut short"), *_left_out(facts), *_doubled(facts, moments[0]))
     return Finding(len(tested), _firsts(found))
 
 
@@ -167,7 +167,7 @@ def misfit_strands_nobody(history: History) -> Finding:
     if not misfits:
         return Finding()
     reached = next((at for at in map(facts.accepted_at.get, facts.before[misfits[0].id]) if at is not None), 0)
-    stuck = _stranded(facts, reached, f"{misfits[0].id!r} could not be dispatched")
+    stuck = stranded(facts, reached, f"{misfits[0].id!r} could not be dispatched")
     return Finding(len(tested), _firsts((*stuck, *_not_sent(facts, misfits[0]))))
 
 
@@ -206,7 +206,7 @@ def _own_turn(facts: Facts) -> Iterator[Leaf]:
             yield leaf
 
 
-def _stranded(facts: Facts, since: int, cause: str) -> Iterator[Violation]:
+def stranded(facts: Facts, since: int, cause: str) -> Iterator[Violation]:
     """Work that nothing was in the way of, and that had not ended when the run was given up, long after the last fault."""
     last = facts.last_seen()
     if (

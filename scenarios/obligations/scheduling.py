@@ -38,7 +38,7 @@ def timer_fires_once_and_never_early(history: History) -> Finding:
     return Finding(len(tested), (*early, *twice))
 
 
-def _begin_ns(facts: Facts, op: str, limit: int) -> int | None:
+def begin_ns(facts: Facts, op: str, limit: int) -> int | None:
     """The earliest moment `op` can have begun, by what was seen before event `limit`; None when no start was asked."""
     start = next(iter(facts.asked("start")), None)
     if start is None or start.at >= limit:
@@ -51,10 +51,10 @@ def _end_ns(facts: Facts, op: str, limit: int) -> int | None:
     """The earliest moment `op` can have ended, by what was seen before event `limit`; None when nothing tells."""
     leaf = facts.history.plan.leaf(op)
     if isinstance(leaf, Sleep):
-        begin = _begin_ns(facts, op, limit)
+        begin = begin_ns(facts, op, limit)
         return None if begin is None else begin + leaf.ns - facts.history.declared.timer_grain_ns
     if isinstance(leaf, Wait):
-        return _wait_ns(facts, leaf, limit)
+        return wait_ns(facts, leaf, limit)
     if op not in facts.calls or not facts.history.plan.is_owed(op):
         return None  # what is tolerated or left out may end in other ways
     replies = [one.reply.at_ns for one in facts.requests if one.op == op and one.settled_before(limit) and one.reply]
@@ -62,11 +62,11 @@ def _end_ns(facts: Facts, op: str, limit: int) -> int | None:
     return min((*replies, *told), default=None)
 
 
-def _wait_ns(facts: Facts, wait: Wait, limit: int) -> int | None:
+def wait_ns(facts: Facts, wait: Wait, limit: int) -> int | None:
     """The earliest moment a wait can have ended: as its signal was sent, or by its own timeout."""
     ends = [facts.at_ns(one.asked_at) for one in facts.signals if one.name == wait.signal and one.asked_at < limit]
     if wait.timeout_ns is not None:
-        begin = _begin_ns(facts, wait.id, limit)
+        begin = begin_ns(facts, wait.id, limit)
         if begin is None:
             return None
         ends.append(begin + wait.timeout_ns - facts.history.declared.timer_grain_ns)
@@ -124,7 +124,7 @@ def _fired_twice(facts: Facts, sleep: Sleep) -> Violation | None:
 def _slept_through_trouble(facts: Facts, sleep: Sleep) -> bool:
     """Was a worker killed or paused while this timer ran, and did the timer fire later?"""
     fired = min((at for at, _ in _firings(facts, sleep)), default=None)
-    begin = _begin_ns(facts, sleep.id, fired) if fired is not None else None
+    begin = begin_ns(facts, sleep.id, fired) if fired is not None else None
     if fired is None or begin is None:
         return False
     events = facts.history.events

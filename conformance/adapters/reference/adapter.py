@@ -10,7 +10,7 @@ processes, and the same calls are simulated. Settings come from the environment,
 - REFERENCE_LEASE_MS: how long a silent worker keeps its work; REFERENCE_DEATHS_MAX: workers that may die over one
   operation; REFERENCE_LOOKUPS_MAX: how often it is asked what became of one; REFERENCE_KEY_LIFETIME_MS: how long receivers
   remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone; REFERENCE_LANDING_MS: how
-  long a request may be on its way;
+  long a request may be on its way; REFERENCE_TASKS_MAX: how many tasks may be open at once;
 - REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow;
 - SIMKIT_REBATCH: how many outcomes of a history the worker is told at a time;
 - SIMKIT_CODE: the version of the code, 1 where it is not given. A worker of code 2 goes on with work of 1. One of code 3 goes
@@ -54,6 +54,7 @@ async def run_engine(env: Mapping[str, str]) -> None:
         key_lifetime_ns=int(env.get("REFERENCE_KEY_LIFETIME_MS", "86400000")) * MS,
         grace_ns=int(env.get("REFERENCE_GRACE_MS", "5000")) * MS,
         landing_ns=int(env.get("REFERENCE_LANDING_MS", "10000")) * MS,
+        tasks_max=int(env["REFERENCE_TASKS_MAX"]) if "REFERENCE_TASKS_MAX" in env else None,
     )
     known = SCHEMA_VERSION - 1 if env.get("SIMKIT_CODE") == "0" else SCHEMA_VERSION
     store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known)

@@ -1,0 +1,88 @@
+"""Mutants of SCH-5, SCH-6 and SCH-12: events that are answered anyhow, waits without an end, and timeouts that are crossed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from conformance.mutants import Patch, mutant
+from conformance.mutants.restarts import on_restart
+from reference_runtime.model import Refusal, canonical
+from reference_runtime.waits import Waits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TIMED_OUT = """SELECT o.attempt, o.id FROM task t JOIN operation o ON o.attempt = t.attempt
+    WHERE t.id = ? AND o.signal = ? AND o.kind = 'wait' AND o.state = 'succeeded' AND o.answer IS NULL
+    ORDER BY o.position LIMIT 1"""
+
+
+@mutant("late-is-buffered", "SCH-5", shown_by="doorbell/late-signal@end+kill@end(engine)")
+def late_is_buffered(patch: Patch) -> None:
+    """A signal that nobody has used is called buffered, whether or not anybody is left who could."""
+    patch.replace(Waits, "disposition_of", lambda _self, consumer, **_: "released" if consumer else "buffered")
+
+
+@mutant("repeat-refused", "SCH-5", shown_by="doorbell/repeat@ack:signal:ring")
+def repeat_refused(patch: Patch) -> None:
+    """A signal that is known already is refused."""
+
+    def known_signal(self: Waits, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> bool:
+        if original(self, task, id_, name, payload):
+            raise Refusal("known-signal", f"signal {id_!r} of task {task!r} is known")
+        return False
+
+    original = Waits.known_signal
+    patch.replace(Waits, "known_signal", known_signal)
+
+
+@mutant("timeout-in-memory", "SCH-6", shown_by="vigil/kill@waiting:reply(engine)+late-signal@waiting:reply")
+def timeout_in_memory(patch: Patch) -> None:
+    """The times of waits are kept in the memory of the server that saw them begin."""
+    on_restart(
+        patch,
+        "DELETE FROM timer WHERE EXISTS (SELECT 1 FROM operation o"
+        " WHERE o.attempt = timer.attempt AND o.id = timer.operation AND o.kind = 'wait')",
+    )
+
+
+@mutant("half-the-time", "SCH-6", shown_by="vigil/late-signal@waiting:reply")
+def half_the_time(patch: Patch) -> None:
+    """A wait is given half of the time that it asked for."""
+
+    def start_timer(self: Waits, attempt: str, operation: str, due_ns: int) -> None:
+        kind = self._value("SELECT kind FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
+        now_ns = time.time_ns()
+        original(self, attempt, operation, now_ns + (due_ns - now_ns) // 2 if kind == "wait" else due_ns)
+
+    original = Waits.start_timer
+    patch.replace(Waits, "start_timer", start_timer)
+
+
+def _take_late(patch: Patch, *, overwrites: bool) -> None:
+    """A signal goes to a wait of its name that timed out, which may even end with it once more."""
+
+    def buffer_signal(self: Waits, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> None:
+        original(self, task, id_, name, payload)
+        row = self._row(_TIMED_OUT, task, name)
+        if row is None:
+            return
+        self.db.execute("UPDATE event SET consumer = ? WHERE task = ? AND id = ?", (":".join(row), task, id_))
+        if overwrites:
+            self.db.execute("UPDATE operation SET answer = ? WHERE attempt = ? AND id = ?", (canonical(payload), *row))
+
+    original = Waits.buffer_signal
+    patch.replace(Waits, "buffer_signal", buffer_signal)
+
+
+@mutant("timed-out-wait-listens", "SCH-12", shown_by="tryst/late-signal@waiting:first")
+def timed_out_wait_listens(patch: Patch) -> None:
+    """A wait that timed out is still registered for its signal, and takes it away from the open one."""
+    _take_late(patch, overwrites=False)
+
+
+@mutant("late-event-overwrites", "SCH-12", shown_by="vigil/late-signal@waiting:reply")
+def late_event_overwrites(patch: Patch) -> None:
+    """A signal that comes after the timeout is written over it."""
+    _take_late(patch, overwrites=True)

@@ -1,0 +1,246 @@
+"""SIG-3 4 5 6: runs that are held, signals that were taken in and not used yet, and directions that change the course."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scenarios.history import ACCEPTED, TERMINAL, History
+from scenarios.index import Facts, look
+from scenarios.obligations.fencing import asked_for
+from scenarios.obligations.moving import stranded
+from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_early
+from scenarios.observed import Command, Seen, Signal
+from scenarios.plan import Call, Wait
+from scenarios.stops import first_request, is_inherited, not_begun, senders
+from scenarios.verdict import Finding, Violation
+
+
+@obligation(
+    "SIG-3",
+    kind="safety",
+    profile="Control",
+    promise="From the acknowledgement of a pause until the run may go on nothing new of it is dispatched; then it goes on.",
+    tested_by="pause right after the start, while a call is under way, and while a signal is waited for; kills meanwhile",
+    anomaly=("resurrection", "stuck"),
+    minimum=3,
+    causes=(
+        "the pause is kept in memory, and a restart forgets it",
+        "a step that ends opens and hands out the next one without asking whether the run is held",
+        "what became due while the run was held is not looked for when it may go on",
+    ),
+    learnt_from=(),
+)
+def nothing_begins_while_held(history: History) -> Finding:
+    facts = look(history)
+    own = [op for op in senders(facts) if not is_inherited(facts, op)]
+    exercised = 0
+    found: list[Violation] = []
+    for begin, end in facts.stopped:
+        if any(not_begun(facts, op, begin) for op in own):
+            exercised += 1 + sum(begin < death < end for death in facts.deaths)
+        found += [one for op in own if (one := _begun_meanwhile(facts, op, begin, end))]
+    return Finding(exercised, (*found, *_never_let_go(facts)))
+
+
+def _begun_meanwhile(facts: Facts, op: str, begin: int, end: int) -> Violation | None:
+    request, before = first_request(facts, op), not_begun(facts, op, begin)
+    if request is None or before is None or facts.late(request) or not max(begin, before[0]) < request.at < end:
+        return None
+    sentence = f"The pause was acknowledged, and {op!r} was dispatched before the run was let go on: {before[1]}."
+    return blame("resurrection", sentence, (begin, before[0], request.at), op)
+
+
+def _never_let_go(facts: Facts) -> Iterator[Violation]:
+    """The run was let go on, and is still held long after the last fault, or work of it that was held is."""
+    asked = [one.asked_at for one in facts.ordered("pause")]
+    let_go = max((one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None), default=-1)
+    last = facts.last_seen()
+    if not asked or let_go < max(asked) or last is None or last.asked < let_go or facts.closed_as() != "bound":
+        return
+    if last.status.paused and last.status.state not in TERMINAL:
+        yield blame("stuck", "The run was let go on, and is still shown paused.", (let_go, last.asked, last.answered))
+    yield from stranded(facts, let_go, "the run was let go on")
+
+
+@obligation(
+    "SIG-4",
+    kind="safety",
+    profile="Control",
+    level="SHOULD",
+    promise="That a signal was received is told apart from that it was used: who asks sees which of the two it is.",
+    tested_by="signals sent long before their wait begins; one more of a name whose next wait has not begun",
+    anomaly=("false certainty", "torn view"),
+    minimum=2,
+    causes=(
+        "one acknowledgement stands for both",
+        "the answer is made up when the signal is stored, before anybody has looked for its wait",
+        "the use is written to the wait only, and the signal stays as it was received",
+    ),
+    learnt_from=(),
+)
+def received_is_told_from_used(history: History) -> Finding:
+    facts = look(history)
+    early = [one for one in facts.signals if one.disposition == "buffered" and _waits(facts, one)]
+    kept = [one for one in early if any(_is_used(seen, one, _waits(facts, one)) for seen in facts.statuses)]
+    found = [violation for one in facts.signals if (violation := _used_too_soon(facts, one) or _misstated(facts, one))]
+    return Finding(len(kept), tuple(found))
+
+
+def _waits(facts: Facts, signal: Signal) -> list[Wait]:
+    return [wait for wait in facts.history.plan.waits() if wait.signal == signal.name]
+
+
+def _is_used(seen: Seen, signal: Signal, waits: list[Wait]) -> bool:
+    """Does a status show one of these waits ended with this signal?"""
+    return any(seen.accepted().get(wait.id) == signal.nonce for wait in waits) and signal.nonce is not None
+
+
+def _used_too_soon(facts: Facts, signal: Signal) -> Violation | None:
+    """Said to have released a wait, when no wait of its name can have begun."""
+    ask = deciding_ask(signal)
+    if ask.disposition != "released" or not was_early(facts, ask, signal.name):
+        return None
+    sentence = f"Signal {signal.id!r} is said to have released a wait, and none for it can have begun by then."
+    return blame("false certainty", sentence, tuple(at for at in (ask.at, ask.answered_at) if at is not None))
+
+
+def _misstated(facts: Facts, signal: Signal) -> Violation | None:
+    """One status that says of a signal what its waits, as it shows them, contradict."""
+    waits = _waits(facts, signal)
+    for seen in facts.statuses if waits and signal.nonce is not None else ():
+        said = (seen.status.signals or {}).get(signal.id)
+        is_listed = all(seen.operation(wait.id) is not None for wait in waits)
+        is_used = _is_used(seen, signal, waits)
+        if said == "released" and is_listed and not is_used:
+            sentence = f"Signal {signal.id!r} is shown as used, and no wait has ended with it."
+            return blame("false certainty", sentence, (seen.asked, seen.answered))
+        if said in {"buffered", *SET_ASIDE} and is_used:
+            sentence = f"Signal {signal.id!r} is shown as {said}, and a wait has ended with it."
+            return blame("torn view", sentence, (seen.asked, seen.answered))
+    return None
+
+
+@obligation(
+    "SIG-5",
+    kind="safety",
+    profile="Control",
+    promise="A signal that nobody has used by the time its run ends is reported as such, and not dropped.",
+    tested_by="signals that nothing waits for, or one more than is waited for, before the end; then kill",
+    anomaly=("amnesia", "false certainty"),
+    minimum=2,
+    causes=(
+        "the run is over when its main flow is, whatever was handed to handlers",
+        "what is left in the mailbox goes away with the run",
+        "everything that was delivered counts as handled",
+    ),
+    learnt_from=("F27", "F29", "F41"),
+)
+def what_is_left_over_is_reported(history: History) -> Finding:
+    facts = look(history)
+    inner = history.plan.operations_of_children()
+    childrens = {wait.signal for wait in history.plan.waits() if wait.id in inner}
+    left = [one for one in facts.signals if one.name not in childrens and _is_left(facts, one)]
+    found = [violation for one in left if (violation := _not_reported(facts, one))]
+    return Finding(sum(any(_reports(facts, one)) for one in left), tuple(found))
+
+
+def _is_left(facts: Facts, signal: Signal) -> bool:
+    """Was a signal acknowledged as one that may be used, and did no wait end with it, as far as anybody has seen?"""
+    used = {use.nonce for use in taken(facts, signal.name)}
+    return signal.ok_at is not None and signal.disposition not in SET_ASIDE and signal.nonce not in used
+
+
+def _reports(facts: Facts, signal: Signal) -> Iterator[Seen]:
+    """Statuses, asked after the acknowledgement, of a run that has ended and that tells of signals and waits."""
+    waits = _waits(facts, signal)
+    for seen in facts.seen_after(signal.ok_at or 0):
+        tells = seen.status.signals is not None and all(seen.operation(wait.id) is not None for wait in waits)
+        if seen.status.state in TERMINAL and tells:
+            yield seen
+
+
+def _not_reported(facts: Facts, signal: Signal) -> Violation | None:
+    for seen in _reports(facts, signal):
+        said = (seen.status.signals or {}).get(signal.id)
+        evidence = (signal.ok_at or 0, seen.asked, seen.answered)
+        if said is None:
+            sentence = (
+                f"Signal {signal.id!r} was acknowledged and never used, and the run has ended without a word of it."
+            )
+            return blame("amnesia", sentence, evidence)
+        if said == "released":
+            sentence = f"Signal {signal.id!r} was used by no wait, and the run that has ended shows it as used."
+            return blame("false certainty", sentence, evidence)
+    return None
+
+
+@obligation(
+    "SIG-6",
+    kind="safety",
+    profile="Control",
+    promise="Directions for what has not begun are taken one after the other, and kept: it is done as the last one says.",
+    tested_by="two directions for one operation before it is dispatched, and kills between the two and the dispatch",
+    anomaly=("out of order", "amnesia", "false certainty"),
+    minimum=2,
+    causes=(
+        "directions are kept in the memory of the loop that they steer",
+        "they are merged, or applied in the order in which workers find them",
+        "the first one closes the subject, and later ones are acknowledged all the same",
+    ),
+    learnt_from=(),
+)
+def directions_are_taken_in_order(history: History) -> Finding:
+    facts = look(history)
+    exercised = 0
+    found: list[Violation] = []
+    for call in history.plan.calls():
+        steers = [one for one in facts.steers(call.id) if one.ok_at is not None and one.disposition == "released"]
+        request = first_request(facts, call.id)
+        if not isinstance(call, Call) or not steers or request is None:
+            continue
+        before = [one for one in steers if one.ok_at is not None and one.ok_at < request.at]
+        if len(before) > 1 and not facts.late(request):
+            deaths = sum((before[0].ok_at or 0) < death < request.at for death in facts.deaths)
+            exercised += 1 + deaths
+        found += [one for one in (_off_course(facts, call, before), _taken_too_late(facts, call, steers)) if one]
+    return Finding(exercised, tuple(found))
+
+
+def _off_course(facts: Facts, call: Call, before: list[Command]) -> Violation | None:
+    """The first request, when it says something else than the last direction that was taken before it."""
+    request = first_request(facts, call.id)
+    if request is None or not before or facts.late(request):
+        return None
+    last = before[-1]
+    later = (one for one in facts.steers(call.id) if last.asked_at < one.asked_at < request.at)
+    valid = {asked_for(one.payload.get("params"), request) for one in (last, *later)}
+    replaced = {asked_for(one.payload.get("params"), request) for one in before[:-1]}
+    evidence = (last.asked_at, last.ok_at or 0, request.at)
+    if request.event.params in valid:
+        return None
+    if request.event.params in replaced:
+        sentence = f"{call.id!r} was dispatched by a direction that a later one, acknowledged before, had replaced."
+        return blame("out of order", sentence, evidence, call.id)
+    if request.event.params == asked_for(call.params, request):
+        sentence = (
+            f"A direction for {call.id!r} had been acknowledged, and it was dispatched as if there had been none."
+        )
+        return blame("amnesia", sentence, evidence, call.id)
+    return None
+
+
+def _taken_too_late(facts: Facts, call: Call, steers: list[Command]) -> Violation | None:
+    """A direction said to have been taken for what had been accepted already when it was given."""
+    known = facts.accepted_at.get(call.id)
+    late = next((one for one in steers if known is not None and one.asked_at > known), None)
+    if late is None or known is None or _shows_otherwise(facts, call.id, late):
+        return None
+    sentence = f"{call.id!r} had been accepted, and a direction for it that came later is said to have been taken."
+    return blame("false certainty", sentence, (known, late.asked_at, late.ok_at or 0), call.id)
+
+
+def _shows_otherwise(facts: Facts, op: str, steer: Command) -> bool:
+    """Does a status asked after the direction show the operation as not accepted?"""
+    shown = (seen.operation(op) for seen in facts.seen_after(steer.asked_at))
+    return any(one is not None and one.state not in ACCEPTED for one in shown)
