@@ -111,18 +111,22 @@ class ControlChannel:
 
     async def _put(self, question: _Question, fields: Mapping[str, object]) -> None:
         line = json.dumps({"seq": question.seq, "verb": question.verb, **fields}).encode() + b"\n"
-        async with self._sending:
+        if self._sending.locked():
+            await self._sending.acquire()
+        else:
+            self._sending.acquire_nowait()  # most often; not worth a turn of the scheduler
+        sent = False
+        try:
             self._check()
-            sent = False
-            try:
-                await self._send.send_all(line)
-                sent = True
-            except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
-                self._break(self._gone(question, str(error)))
-                self._check()
-            finally:
-                if not sent:  # cut off by a timeout, perhaps in the middle of the line: nothing can follow it
-                    self._break(self._problem(question, "adapter-silent", "does not read its input", "", _SLOW))
+            await self._send.send_all(line)
+            sent = True
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
+            self._break(self._gone(question, str(error)))
+            self._check()
+        finally:
+            if not sent:  # cut off by a timeout, perhaps in the middle of the line: nothing can follow it
+                self._break(self._problem(question, "adapter-silent", "does not read its input", "", _SLOW))
+            self._sending.release()
 
     async def _get(self, question: _Question) -> Answer:
         while question.answer is None:

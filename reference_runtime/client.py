@@ -13,6 +13,7 @@ from typing import Any, Self
 import attrs
 import trio
 
+from reference_runtime.connecting import connect
 from reference_runtime.model import Json, Receipt
 from reference_runtime.rpc import LOST, Lines, parse_answer, result_of
 
@@ -119,7 +120,7 @@ class Client:
         id_, lines = self._requests, None
         answered = False
         try:
-            lines = self._idle.pop() if self._idle else Lines(await trio.open_tcp_stream(self.host, self.port))
+            lines = self._idle.pop() if self._idle else Lines(await connect(self.host, self.port))
             await lines.send({"id": id_, "verb": verb, "params": params})
             message = parse_answer(await lines.receive(), id_)
             answered = True

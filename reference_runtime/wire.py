@@ -16,6 +16,7 @@ import attrs
 import h11
 import trio
 
+from reference_runtime.connecting import connect
 from reference_runtime.credentials import Credentials
 from reference_runtime.model import Json
 from reference_runtime.rpc import LOST, Lines
@@ -77,7 +78,7 @@ class _Wire:
         """A fresh connection. Raises `Unsent`: as long as this has not returned, nothing has left."""
         with trio.move_on_after(self.timeout_ns / NS):
             try:
-                return await trio.open_tcp_stream(self.host, self.port)
+                return await connect(self.host, self.port)
             except OSError as error:
                 raise Unsent(f"{self.host}:{self.port}: {error}") from error
         raise Unsent(f"{self.host}:{self.port}: no connection within {self.timeout_ns} ns")

@@ -117,10 +117,16 @@ async def serve_connection(
 ) -> None:
     """Serve one connection of worker `incarnation` until either side is done with it."""
     async with stream:
-        try:
-            await _converse(stream, outside, gate, incarnation, on_problem)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return  # the caller died or hung up; what it asked for has happened or not, as recorded
+        await _serve_open(stream, outside, gate, incarnation, on_problem)
+
+
+async def _serve_open(
+    stream: trio.abc.Stream, outside: Outside, gate: Gate, incarnation: int, on_problem: ProblemSink
+) -> None:
+    try:
+        await _converse(stream, outside, gate, incarnation, on_problem)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return  # the caller died or hung up; what it asked for has happened or not, as recorded
 
 
 async def serve_lines(
@@ -139,7 +145,7 @@ async def serve_lines(
 
     async def handle(stream: trio.SocketStream) -> None:
         number = incarnation(stream) if callable(incarnation) else incarnation
-        await serve_connection(stream, outside, gate, number, on_problem)
+        await _serve_open(stream, outside, gate, number, on_problem)  # who accepted it closes it
 
     await trio.serve_listeners(handle, list(listeners), task_status=task_status)
 
