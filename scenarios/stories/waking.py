@@ -7,7 +7,9 @@ from scenarios.plan import Wait
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: How long the silence lasts after a wait should have ended by itself: longer than anybody may be late.
-_SILENCE_NS = 1_600_000_000
+_SILENCE_NS = 1_200_000_000
+#: How long an answer is awaited: longer than any process needs to come up again.
+_VIGIL_NS = 8 * NAP_NS
 #: How long the server is away: until the time of a wait is over.
 _AWAY_NS = NAP_NS + 50_000_000
 
@@ -50,7 +52,7 @@ STORIES = (
     Story(
         "vigil",
         "An answer is awaited for a moment only, and none comes: the run goes on without, whoever was away meanwhile.",
-        in_order(ledger("ask"), Wait("reply", "answer", NAP_NS), ledger("decide", "ask")),
+        in_order(ledger("ask"), Wait("reply", "answer", _VIGIL_NS), ledger("decide", "ask")),
         extras=(
             _silence("reply"),
             Interruption("kill", Site("waiting", "reply", unit="engine"), then=_silence("reply")),
