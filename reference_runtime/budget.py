@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from reference_runtime.audit import Audit
 from reference_runtime.delivery import Delivery
-from reference_runtime.model import Json, Report
+from reference_runtime.model import AMOUNT_MAX, Json, Report
 from reference_runtime.rows import Operation
 
 BudgetKind = Literal["calls", "tokens", "elapsed_ns", "concurrency"]
@@ -328,7 +328,7 @@ class Hold(NamedTuple):
 
 
 def tokens_used(answer: Mapping[str, Any] | None) -> int | None:
-    """The tokens an answer says it cost; None when it says nothing."""
+    """The tokens an answer says it cost, as many as can be counted; None when it says nothing."""
     usage = (answer or {}).get("usage")
     tokens = usage.get("tokens") if isinstance(usage, dict) else None
-    return tokens if isinstance(tokens, int) and tokens >= 0 else None
+    return min(tokens, AMOUNT_MAX) if isinstance(tokens, int) and tokens >= 0 else None

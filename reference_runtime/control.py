@@ -185,8 +185,7 @@ class Control(Deadlines):
         Its version grows, so that whoever read it before no longer owns it, and an approval of what it was is void.
         """
         operation, params = payload.get("operation"), payload.get("params")
-        row = self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
-        if row is None or not isinstance(params, dict):
+        if not isinstance(params, dict) or not self._is_planned(attempt, operation):
             return "unmatched"
         op = self._operation(attempt, str(operation))
         if not self.is_steerable(op) or self.is_stopped(attempt):
@@ -198,6 +197,11 @@ class Control(Deadlines):
         )
         self.void_approvals(attempt, op.id)
         return "released"
+
+    def _is_planned(self, attempt: str, operation: object) -> bool:
+        """Whether what somebody calls an operation of this attempt is one."""
+        sql = "SELECT 1 FROM operation WHERE attempt = ? AND id = ?"
+        return isinstance(operation, str) and self._row(sql, attempt, operation) is not None
 
     def is_steerable(self, op: Operation) -> bool:
         """Whether an operation may still be changed: nothing of it has left, nor is what it will undo on record."""
@@ -217,8 +221,7 @@ class Control(Deadlines):
         One about a call that is under way is `buffered`: it counts if the answer gets lost.
         """
         operation, nonce = payload.get("operation"), payload.get("nonce")
-        row = self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
-        if row is None or not isinstance(nonce, str):
+        if not isinstance(nonce, str) or not self._is_planned(attempt, operation):
             return "unmatched"
         op = self._operation(attempt, str(operation))
         if op.state == "dispatched":

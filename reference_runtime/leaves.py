@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from reference_runtime.model import Json, Kind, Refusal, Semantics
+from reference_runtime.model import AMOUNT_MAX, Json, Kind, Refusal, Semantics
 
 #: What the receiver behind each known tool promises; it alone decides what an unknown outcome permits.
 SEMANTICS: Mapping[str, Semantics] = {
@@ -26,6 +26,8 @@ SEMANTICS: Mapping[str, Semantics] = {
 #: Tools that belong to a kind of leaf and are not called by name.
 MODEL, STORE, CHECKER = "model", "store", "checker"
 PARTS_MAX = 10_000
+#: The most of anything that is counted: sums of it stay what the store can keep, and 146 years from now is a date.
+COUNT_MAX = 2**62
 DRAWS = ("time", "random", "uuid")
 LOOKUPS = ("ok", "down")
 
@@ -113,9 +115,15 @@ def names(data: Json, name: str, known: tuple[str, ...] | None = None) -> tuple[
 def count(data: Json, name: str, low: int, default: int | None = None, high: int | None = None) -> int:
     """A whole number in its bounds. Raises `PlanError`."""
     value: int = field(data, name, int, default)
-    if value < low or (high is not None and value > high):
-        raise wrong(data, f"{name} is {value}; expected {low} or more" + (f", at most {high}" if high else ""))
+    if not low <= value <= (COUNT_MAX if high is None else high):
+        most = f", at most {COUNT_MAX if high is None else high}"
+        raise wrong(data, f"{name} is {_shown(value)}; expected {low} or more{most}")
     return value
+
+
+def _shown(number: int) -> str:
+    """A whole number for an error; one that would fill pages by its size only."""
+    return str(number) if -COUNT_MAX < number < 2**128 else f"a number of {number.bit_length()} bits"
 
 
 def _given(data: Json, **readers: Callable[[str], Any]) -> Json:
@@ -174,10 +182,7 @@ def _wait(data: Json, _: Tools) -> Step:
 
 
 def _sleep(data: Json, _: Tools) -> Step:
-    ns = field(data, "ns", int)
-    if ns < 0:
-        raise wrong(data, f"{ns} ns; a sleep lasts zero or more nanoseconds")
-    return Step(data["id"], "sleep", ns=ns)
+    return Step(data["id"], "sleep", ns=count(data, "ns", 0))
 
 
 def _approve(data: Json, _: Tools) -> Step:
@@ -186,7 +191,7 @@ def _approve(data: Json, _: Tools) -> Step:
 
 
 def _model(data: Json, _: Tools) -> Step:
-    more = {"tokens": count(data, "tokens", 0)} | _given(data, uses=lambda name: count(data, name, 0))
+    more = {"tokens": count(data, "tokens", 0, high=AMOUNT_MAX)} | _given(data, uses=lambda name: count(data, name, 0))
     return Step(
         data["id"],
         "model",

@@ -147,7 +147,7 @@ def digest(value: object) -> str:
     return hashlib.blake2b(canonical(value).encode(), digest_size=16).hexdigest()
 
 
-#: The most calls, tokens or leases that anything is allowed, or says it used, at once: sums of such stay what the store can keep.
+#: The most calls, tokens or leases that anything is allowed, or says it used, at once: their sums can be stored.
 AMOUNT_MAX = 10**14
 
 

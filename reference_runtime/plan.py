@@ -15,8 +15,19 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from reference_runtime.leaves import READERS, SEMANTICS, PlanError, Step, Tools, count, field, read_leaf, wrong
-from reference_runtime.model import Json, approval_digest
+from reference_runtime.leaves import (
+    COUNT_MAX,
+    READERS,
+    SEMANTICS,
+    PlanError,
+    Step,
+    Tools,
+    count,
+    field,
+    read_leaf,
+    wrong,
+)
+from reference_runtime.model import AMOUNT_MAX, Json, approval_digest
 
 __all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse", "terms"]
 
@@ -83,8 +94,11 @@ def _check_amounts(amounts: Json, known: tuple[str, ...], what: str) -> None:
     for name, amount in amounts.items():
         if name == "reserve" and what == "allowance" and isinstance(amount, dict):
             continue
-        if name not in known or not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
-            raise PlanError(f"{what} {name!r} is {amount!r:.80}; expected a whole number of {', '.join(known)}")
+        most = COUNT_MAX if name == "elapsed_ns" else AMOUNT_MAX
+        is_whole = isinstance(amount, int) and not isinstance(amount, bool) and 0 <= amount <= most
+        if name not in known or not is_whole:
+            expected = f"a whole number of {', '.join(known)}, at most {most}"
+            raise PlanError(f"{what} {name!r:.80} is {amount!r:.80}; expected {expected}")
 
 
 class _Reader:
@@ -167,10 +181,10 @@ class _Reader:
         if not isinstance(data, dict):
             raise PlanError(f"an operation is an object; got {data!r:.80}")
         kind = data.get("op")
-        if kind not in GROUPS and kind not in READERS:
-            raise PlanError(f"operation {data.get('id')!r}: op {kind!r}; expected {', '.join((*GROUPS, *READERS))}")
+        if not isinstance(kind, str) or (kind not in GROUPS and kind not in READERS):
+            raise PlanError(f"operation {data.get('id')!r}: op {kind!r:.80}; expected {', '.join((*GROUPS, *READERS))}")
         self._admit(data.get("id"), depth)
-        return str(kind), data
+        return kind, data
 
     def _admit(self, id_: object, depth: int) -> None:
         if not isinstance(id_, str) or not id_ or id_ in self.ids:

@@ -8,11 +8,12 @@ may be repeated as it is, and repeating is the caller's way to find out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import trio
 
+from reference_runtime import jsontext
 from reference_runtime.model import Json, Refusal
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -69,6 +70,14 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 }
 
 
+#: Fields that are lists of numbers, and the only ones.
+NUMBERS = frozenset({"holding", "generations", "known"})
+#: Fields that are objects of any names, and what is under these.
+NAMED: Mapping[str, type] = {"codes": str, "warm": list}
+#: What the store can keep of a whole number.
+WHOLE_MIN, WHOLE_MAX = -(2**63), 2**63 - 1
+
+
 class Lines:
     """A byte stream cut into lines of bounded length."""
 
@@ -108,27 +117,50 @@ class Lines:
 def parse_request(line: bytes) -> tuple[int, str, Json]:
     """Id, verb and checked parameters of a request. Raises `Refusal` (`bad-request`) naming what is off."""
     try:
-        message = json.loads(line)
+        message = jsontext.read(line, unique=True)
     except ValueError as error:
         raise Refusal("bad-request", f"not a JSON line: {error}: {line[:120]!r}") from None
-    if not isinstance(message, dict) or not isinstance(message.get("id"), int):
+    if not isinstance(message, dict) or not _is_a(message.get("id"), int):
         raise Refusal("bad-request", f"a request is an object with an integer id; got {line[:120]!r}")
     verb, params = str(message.get("verb")), message.get("params")
     if verb not in VERBS:
         raise Refusal("bad-request", f"unknown verb {verb!r}; there are {', '.join(VERBS)}")
     if not isinstance(params, dict):
         raise Refusal("bad-request", f"{verb}: params must be an object; got {params!r:.80}")
-    _check_fields(verb, params)
+    check_fields(verb, params, VERBS[verb])
     return int(message["id"]), verb, params
 
 
-def _check_fields(verb: str, params: Json) -> None:
-    fields = VERBS[verb]
-    if unknown := [name for name in params if name not in fields]:
-        raise Refusal("bad-request", f"{verb}: unknown fields {', '.join(unknown)}; it takes {', '.join(fields)}")
-    for name, wanted in fields.items():
-        if not isinstance(params.get(name), wanted):
-            raise Refusal("bad-request", f"{verb}: {name} must be {wanted.__name__}; got {params.get(name)!r:.80}")
+def check_fields(what: str, data: Json, fields: Mapping[str, type], optional: Mapping[str, type] | None = None) -> None:
+    """Refuse an object that has other fields than these, or lacks one, or has one of another type. Raises `Refusal`."""
+    optional = optional or {}
+    if unknown := [name for name in data if name not in fields and name not in optional]:
+        known = ", ".join((*fields, *optional))
+        raise Refusal("bad-request", f"{what}: unknown fields {', '.join(unknown):.120}; it takes {known}")
+    given = {name: wanted for name, wanted in optional.items() if data.get(name) is not None}
+    for name, wanted in {**fields, **given}.items():
+        if not _is_a(data.get(name), wanted):
+            raise Refusal("bad-request", f"{what}: {name} must be {_called(wanted)}; got {data.get(name)!r:.80}")
+        if name in NUMBERS and not _are_numbers(data[name]):
+            raise Refusal("bad-request", f"{what}: {name} must be a list of {_called(int)}; got {data[name]!r:.80}")
+        for key, value in data[name].items() if name in NAMED else ():
+            if not _is_a(value, NAMED[name]) or (isinstance(value, list) and not _are_numbers(value)):
+                raise Refusal("bad-request", f"{what}: {name}: {key!r:.80} must not have {value!r:.80}")
+
+
+def _is_a(value: object, wanted: type) -> bool:
+    """Whether a value is of a type, where yes and no are no numbers, and a number is one that can be kept."""
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        return False
+    return not isinstance(value, int) or WHOLE_MIN <= value <= WHOLE_MAX
+
+
+def _are_numbers(values: Sequence[object]) -> bool:
+    return all(_is_a(one, int) for one in values)
+
+
+def _called(wanted: type) -> str:
+    return "int of 64 bits" if wanted is int else wanted.__name__
 
 
 def parse_answer(line: bytes | None, id_: int) -> Json:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
 
 import attrs
 import trio
@@ -26,7 +25,7 @@ from reference_runtime.evolution import Code
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
 from reference_runtime.presence import Presence
-from reference_runtime.rpc import LOST, Lines, parse_request
+from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
 
@@ -359,14 +358,11 @@ def _monotonic(at_ns: int | None) -> float:
 
 
 def _facts(data: Json) -> Facts:
-    try:
-        return Facts(**data)
-    except TypeError as error:
-        raise Refusal("bad-request", f"facts: {error}") from None
+    check_fields("facts", data, {}, {"external": str, "retry_after_ns": int, "reason": str})
+    return Facts(**{name: value for name, value in data.items() if value is not None})
 
 
-def _grant(data: Any) -> Grant:
-    try:
-        return Grant(**data)
-    except TypeError as error:
-        raise Refusal("bad-request", f"grant: {error}") from None
+def _grant(data: Json) -> Grant:
+    lease: dict[str, type] = {"attempt": str, "operation": str, "generation": int, "version": int}
+    check_fields("grant", data, lease, {"task": str, "authority": dict, "granted": dict})
+    return Grant(**data)

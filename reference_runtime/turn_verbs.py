@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from reference_runtime.model import Json, Refusal
+from reference_runtime.rpc import check_fields
 from reference_runtime.turns import Turn
 
 if TYPE_CHECKING:
@@ -131,16 +132,13 @@ _COMMAND = {"branch": str, "sequence": int, "kind": str, "id": str, "digest": st
 
 
 def _held(data: Json) -> Turn:
-    try:
-        return Turn(task="", workflow="", input="", **data)
-    except TypeError as error:
-        raise Refusal("bad-request", f"turn: {error}") from None
+    lease: dict[str, type] = {"attempt": str, "segment": int, "length": int, "outcomes": int, "generation": int}
+    check_fields("turn", data, lease)
+    return Turn(task="", workflow="", input="", **data)
 
 
 def _check_commands(commands: list[Any]) -> None:
     for command in commands:
-        if not isinstance(command, dict) or command.keys() != _COMMAND.keys():
+        if not isinstance(command, dict):
             raise Refusal("bad-request", f"a command has {', '.join(_COMMAND)}; got {command!r:.120}")
-        for name, wanted in _COMMAND.items():
-            if not isinstance(command[name], wanted):
-                raise Refusal("bad-request", f"command: {name} must be {wanted.__name__}; got {command[name]!r:.80}")
+        check_fields("command", command, _COMMAND)

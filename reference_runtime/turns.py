@@ -208,7 +208,7 @@ class Turns(Appending):
 
         `known`: segment, commands and outcomes that the holder still has of this workflow.
         """
-        is_warm = list(known[:2]) == [turn.segment, turn.length]
+        is_warm = len(known) == 3 and list(known[:2]) == [turn.segment, turn.length]
         names = ("branch", "sequence", "kind", "id", "digest")
         commands = self._rows(
             f"SELECT {', '.join(names)} FROM command_history WHERE attempt = ? AND ? ORDER BY number",

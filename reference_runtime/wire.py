@@ -16,6 +16,7 @@ import attrs
 import h11
 import trio
 
+from reference_runtime import jsontext
 from reference_runtime.connecting import connect
 from reference_runtime.credentials import Credentials
 from reference_runtime.model import Json
@@ -144,7 +145,7 @@ async def _read_response(connection: h11.Connection, stream: trio.SocketStream) 
             retry_after = headers.get(b"retry-after", b"")
             return Reply(
                 status,
-                json.loads(bytes(body) or b"null"),
+                jsontext.read(bytes(body) or b"null"),
                 saved=headers.get(b"idempotent-replayed") == b"true",
                 retry_after_ns=int(retry_after) * NS if retry_after.isdigit() else 0,
             )
@@ -166,7 +167,7 @@ async def _read_line(stream: trio.SocketStream) -> Reply:
         raise ValueError("the connection closed before the answer")
     if len(line) > BODY_BYTES_MAX:
         raise ValueError(f"an answer is at most {BODY_BYTES_MAX} bytes")
-    answer = json.loads(line)
+    answer = jsontext.read(line)
     return Reply(int(answer["status"]), answer.get("body"), bool(answer.get("replayed")))
 
 

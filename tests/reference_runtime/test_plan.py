@@ -111,7 +111,7 @@ def test_an_approval_is_bound_to_operation_service_and_parameters():
         (plan({"op": "wait", "id": 3, "signal": "s"}), "is no string"),
         (plan(call("a", "fax")), "no service 'fax'"),
         (plan({"op": "call", "id": "a"}), "service must be str"),
-        (plan(sleep("s", -1)), "zero or more"),
+        (plan(sleep("s", -1)), "expected 0 or more"),
         (plan(sleep("s", True)), "ns must be int"),
         (plan({"op": "wait", "id": "w"}), "signal must be str"),
         (plan(par(call("a"), call("b", carries=("a",)))), "carries ['a']"),

@@ -1,0 +1,101 @@
+"""Nonsense from outside: whatever a line, a plan or an answer says, it is refused by name and the server goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+
+from reference_runtime import Store, jsontext
+from reference_runtime.budget import tokens_used
+from reference_runtime.leaves import COUNT_MAX
+from reference_runtime.model import AMOUNT_MAX
+from reference_runtime.rpc import Lines
+from tests.runtime_rig import call, plan, served, sleep, wait
+
+GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
+SETTLE = {"report": "failed", "answer": {}, "detail": "", "facts": {}, "execution": "e", "limit": 1}
+CLAIM_TURNS = {"execution": "e", "codes": {}, "warm": {}, "holding": [], "limit": 1, "batch": 0}
+NOWHERE = {"known": [0, 0, 0], "batch": 0}
+
+
+def asked(verb: str, **params: Any) -> bytes:
+    return json.dumps({"id": 1, "verb": verb, "params": params}).encode()
+
+
+LINES = {
+    "nested": b"[" * 100_000,
+    "nested request": asked("ping", more=[]).replace(b"[]", b"[" * 500 + b"]" * 500),
+    "twice": b'{"id": 1, "verb": "ping", "verb": "status", "params": {}}',
+    "no number": asked("signal", task="t", id="s", name="n", payload={"x": float("nan")}),
+    "too large a float": asked("signal", task="t", id="s", name="n", payload={"x": 5}).replace(b"5", b"1e999"),
+    "half a pair": asked("status", task="\ud800"),
+    "half a pair, raw": asked("status", task="x").replace(b'"x"', b'"\xed\xa0\x80"'),
+    "cursor": asked("events", task="t", after=2**63),
+    "yes as a cursor": asked("events", task="t", after=True),
+    "limit": asked("claim", execution="e", holding=[], limit=10**30),
+    "holding": asked("claim", execution="e", holding=[{}], limit=1),
+    "generations": asked("heartbeat", execution="e", generations=[[]]),
+    "grant of a list": asked("dispatch", grant={**GRANT, "attempt": []}),
+    "grant of a text": asked("dispatch", grant={**GRANT, "generation": "1"}),
+    "grant too large": asked("settle", grant={**GRANT, "generation": 10**30}, **SETTLE),
+    "facts": asked("settle", grant=GRANT, **{**SETTLE, "facts": {"retry_after_ns": "soon"}}),
+    "codes": asked("claim_turns", **{**CLAIM_TURNS, "codes": {"w": [[]]}}),
+    "warm": asked("claim_turns", **{**CLAIM_TURNS, "warm": {"t.1": [None]}}),
+    "generation": asked("tell_more", generation=10**30, **NOWHERE),
+    "kind of operation": asked("submit", task="u", plan=plan({"op": ["call"], "id": "a"})),
+    "a sleep for ever": asked("submit", task="u", plan=plan(sleep("z", 2**63 - 1))),
+    "a deadline for ever": asked("submit", task="u", plan={**plan(call("a")), "deadline_ns": 2**63 - 1}),
+    "an allowance without end": asked("submit", task="u", plan={**plan(call("a")), "allowance": {"calls": 2**63}}),
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
+def test_nonsense_is_refused_and_nothing_is_lost(tmp_path, line):
+    """It is a bad request or a bad plan; what was acknowledged before is there, and the connection goes on."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            lines = Lines(stream)
+            await stream.send_all(asked("submit", task="t", plan=plan(wait("w", "go"))) + b"\n" + line + b"\n")
+            assert "ok" in json.loads(await lines.receive() or b"")
+            assert json.loads(await lines.receive() or b"")["error"]["code"] in ("bad-request", "bad-plan")
+            await stream.send_all(asked("status", task="t") + b"\n")
+            assert json.loads(await lines.receive() or b"")["ok"]["state"] == "waiting"
+            await stream.aclose()
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("name", ["steer", "notice"])
+@pytest.mark.parametrize("operation", [[], {}, 10**30, None, "nobody"])
+def test_what_addresses_nothing_is_unmatched(tmp_path, name, operation):
+    """An operation that is not even a text is none of the plan's."""
+    store = Store.open(str(tmp_path / "s.db"))
+    store.submit("t", plan(call("a")))
+    assert (
+        store.signal("t", "s", name, {"operation": operation, "params": {}, "nonce": "n"})["disposition"] == "unmatched"
+    )
+
+
+def test_what_can_be_counted_is_admitted(tmp_path):
+    """The largest numbers a plan may have are kept, and read again."""
+    store = Store.open(str(tmp_path / "s.db"))
+    allowance = {"calls": AMOUNT_MAX, "elapsed_ns": COUNT_MAX, "reserve": {"calls": AMOUNT_MAX}}
+    store.submit("t", {**plan(sleep("z", COUNT_MAX)), "allowance": allowance, "deadline_ns": COUNT_MAX})
+    assert store.next_timer_ns() is not None
+
+
+def test_no_answer_costs_more_than_can_be_counted():
+    """What a model says that it used is bounded, and yes is no number of tokens."""
+    assert tokens_used({"usage": {"tokens": 10**30}}) == AMOUNT_MAX
+
+
+def test_a_text_is_read_as_it_was_written():
+    """What JSON has is read: all of Unicode, whole numbers of any size, nesting up to the limit."""
+    value = {"emoji": "\U0001f600", "large": 10**300, "small": -0.5, "deep": json.loads("[" * 300 + "]" * 300)}
+    assert jsontext.read(json.dumps(value), unique=True) == value
+    assert jsontext.read(json.dumps(value, ensure_ascii=False).encode()) == value
