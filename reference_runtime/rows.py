@@ -13,7 +13,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import apsw
@@ -149,6 +149,10 @@ class Rows:
             self.db.execute("ROLLBACK")
             raise
         self.db.execute("COMMIT")
+
+    def together(self) -> AbstractContextManager[None]:
+        """One transaction for whatever is done inside: all or nothing, durable at its end."""
+        return self._transaction()
 
 
 class Parts(Rows, ABC):

@@ -206,7 +206,7 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
     """
     is_used = Path(path).is_file() and Path(path).stat().st_size > 0
     try:
-        db = apsw.Connection(path, vfs=checked_vfs())
+        db = apsw.Connection(path, vfs=checked_vfs(), statementcachesize=512)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # or joins are planned anew each time a value is bound
         _settle_pragmas(db, path)
         if is_used:

@@ -12,8 +12,9 @@ off as it was when that is set; this is looked at before anything is read or wri
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
-from contextlib import suppress
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 
 import attrs
 import trio
@@ -28,6 +29,7 @@ from reference_runtime.presence import Presence
 from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
+from reference_runtime.waiting import WaitingRoom, give
 
 NS = 1_000_000_000
 LEASE_NS = 10 * NS
@@ -47,7 +49,7 @@ class Server(TurnVerbs):
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
         self._steps = Steps()
-        self._work = trio.Event()  # set when there may be work to claim
+        self._work = WaitingRoom[Lease]()
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
         self._wake = 0.0
         self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
@@ -78,7 +80,8 @@ class Server(TurnVerbs):
 
     async def submit(self, task: str, plan: Json) -> Json:
         """Acknowledge a task: its transaction has committed when this returns."""
-        receipt = self.store.submit(task, plan)
+        with self.serving():
+            receipt = self.store.submit(task, plan)
         self.notify()
         return attrs.asdict(receipt)
 
@@ -143,16 +146,16 @@ class Server(TurnVerbs):
         """Lease work to a worker, waiting a while for some to turn up."""
         asked = trio.current_time()
         deadline = asked + self.poll_ns / NS
-        with self._presence.asking(execution):
+        take = partial(self.store.claim, execution, holding, limit)
+        with self._presence.asking(execution), self._work.waits(execution, take) as waiting:
             while True:
-                changed = self._work
                 self._mind_clock()
-                leases = self.store.claim(execution, holding, limit)
+                leases = waiting.look()
                 if leases or trio.current_time() >= deadline:
                     break
                 self._mind_code()
                 with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns(execution)))):
-                    await changed.wait()
+                    await waiting.woken()
         return self._handed_out(leases, execution, trio.current_time() - asked)
 
     def _handed_out(self, leases: list[Lease], execution: str, waited: float) -> Json:
@@ -194,9 +197,11 @@ class Server(TurnVerbs):
         if report not in MOVES:
             raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
         held = _grant(grant)
-        rejected, leases = self.store.turn(
-            held, report, answer or None, detail, _facts(facts), execution=execution, limit=limit
-        )
+        told = _facts(facts)
+        with self.serving():
+            rejected, leases = self.store.turn(
+                held, report, answer or None, detail, told, execution=execution, limit=limit
+            )
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
         self._holders.pop(held.generation, None)
@@ -216,10 +221,20 @@ class Server(TurnVerbs):
     def notify(self) -> None:
         """Wake those for whom what was just committed matters: who waits for work, and who waits for the next hour."""
         if self.store.next_work_ns() is not None:
-            waiting, self._work = self._work, trio.Event()
-            waiting.set()
+            self._work.wake()
         self.tell_runners()
         self._mind_time(self.store.next_timer_ns())
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """One transaction that also leases what comes of it to those who wait, so that they need none of their own."""
+        with self.store.together():
+            yield
+            due_ns = self.store.next_work_ns()
+            work = self._work.take() if due_ns is not None and due_ns <= time.time_ns() else {}
+            turns = self._turns.take() if self.store.turn_is_due() else {}
+        for generation, execution in (*give(work), *give(turns)):
+            self._hold(generation, execution)
 
     def _mind_time(self, at_ns: int | None = None) -> None:
         """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -12,6 +14,7 @@ import trio
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rpc import check_fields
 from reference_runtime.turns import Turn
+from reference_runtime.waiting import WaitingRoom
 
 if TYPE_CHECKING:
     from reference_runtime.store import Store
@@ -28,11 +31,15 @@ class TurnVerbs(ABC):
     poll_ns: int
 
     def __init__(self) -> None:
-        self._turns = trio.Event()  # set when there may be a turn to lease
+        self._turns = WaitingRoom[Turn]()
 
     @abstractmethod
     def notify(self) -> None:
         """Wake those for whom what was just committed matters."""
+
+    @abstractmethod
+    def serving(self) -> AbstractContextManager[None]:
+        """One transaction that also leases what comes of it to those who wait."""
 
     @abstractmethod
     def _hold(self, generation: int, execution: str) -> None:
@@ -45,8 +52,7 @@ class TurnVerbs(ABC):
     def tell_runners(self) -> None:
         """Wake those who wait for a turn, when there is one."""
         if self.store.turn_is_due():
-            waiting, self._turns = self._turns, trio.Event()
-            waiting.set()
+            self._turns.wake()
 
     async def claim_turns(
         self, execution: str, codes: Json, warm: Json, holding: list[int], limit: int, batch: int
@@ -54,9 +60,11 @@ class TurnVerbs(ABC):
         """Lease turns to a worker, waiting a while for some to become due. `warm`: what it still has, by attempt; `batch`: how
         many outcomes it wants to be told at a time, 0: as many as fit.
         """
-        with trio.move_on_after(self.poll_ns / NS):
-            while not (turns := self.store.claim_turns(execution, codes, holding, limit)):
-                await self._turns.wait()
+        with self._turns.waits(execution, partial(self.store.claim_turns, execution, codes, holding, limit)) as waiting:
+            with trio.move_on_after(self.poll_ns / NS):
+                while not (turns := waiting.look()):
+                    await waiting.woken()
+            turns = turns or waiting.leases
         return {"turns": [self._said(turn, execution, warm.get(turn.attempt, []), batch) for turn in turns]}
 
     async def take_turn(
@@ -76,7 +84,8 @@ class TurnVerbs(ABC):
         following, is_taken = None, not trouble
         try:
             if is_taken:
-                rejected, following = self.store.take_turn(held, code, commands, end, execution)
+                with self.serving():
+                    rejected, following = self.store.take_turn(held, code, commands, end, execution)
             else:
                 rejected = self.store.park_turn(held, code, trouble)
         except Refusal as error:  # it was undone as a whole

@@ -1,0 +1,99 @@
+"""Who waits for work is served in the transaction that makes it: one commit, told after it, and nothing where it was undone."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from reference_runtime import Client, Server, Store
+from reference_runtime.documents import replayed
+from reference_runtime.waiting import Waiting
+from tests.runtime_rig import EAGER, call, plan, served
+
+
+class Commits:
+    """Counts what a store commits."""
+
+    def __init__(self, store: Store) -> None:
+        self.count = 0
+        store.db.set_commit_hook(self._committed)
+
+    def _committed(self) -> bool:
+        self.count += 1
+        return False
+
+
+def _ask(holding: tuple[int, ...] = ()) -> dict:
+    return {"execution": "w#1", "holding": list(holding), "limit": 4}
+
+
+def _ask_turns() -> dict:
+    return {**_ask(), "codes": {"interpret": "1"}, "warm": {}, "batch": 0}
+
+
+@pytest.mark.parametrize(
+    ("verb", "ask", "document", "what"),
+    [
+        ("claim", _ask(), plan(call("a")), "tickets"),
+        ("claim_turns", _ask_turns(), replayed(plan(call("a"))), "turns"),
+    ],
+)
+def test_one_commit_admits_and_leases(tmp_path, verb, ask, document, what):
+    """A request that waits is answered from the very transaction that admits a task."""
+    answers: list[dict] = []
+
+    async def main():
+        async with served(tmp_path / "s.db") as (server, port), Client("127.0.0.1", port) as client:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_answer, client, verb, ask, answers)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                commits = Commits(server.store)
+                await server.submit("t", document)
+            assert [len(answers), len(answers[0][what]), commits.count] == [1, 1, 1]
+            assert server.store.leases() == [(answers[0][what][0]["generation"], "w#1")]
+
+    trio.run(main)
+
+
+async def _answer(client: Client, verb: str, ask: dict, answers: list) -> None:
+    answers.append(await client.call(verb, ask))
+
+
+def _undone(server: Server, waiting: Waiting) -> None:
+    """A transaction that leases something to who waits, and then fails."""
+    with server.store.together():
+        server.store.submit("t", plan(call("a")))
+        assert server._work.take()[waiting]
+        raise RuntimeError
+
+
+def test_what_is_undone_is_not_given(tmp_path):
+    """Where the transaction comes to nothing, so do its leases, and who waits goes on waiting."""
+
+    async def main():
+        server = Server(Store.open(str(tmp_path / "s.db"), policy=EAGER))
+        with server._work.waits("w#1", lambda: server.store.claim("w#1", [], 4)) as waiting:
+            with pytest.raises(RuntimeError):
+                _undone(server, waiting)
+            assert (waiting.leases, server.store.leases()) == ([], [])
+            await server.submit("t", plan(call("a")))
+            assert [lease.operation for lease in waiting.leases] == ["a"]
+        server.store.close()
+
+    trio.run(main)
+
+
+def test_who_hung_up_is_given_nothing(tmp_path):
+    """A request that was given up waits no longer, and the next one gets the work."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (server, port), Client("127.0.0.1", port) as client:
+            with trio.move_on_after(0.05):
+                await client.call("claim", _ask())
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            await server.submit("t", plan(call("a")))
+            assert server.store.leases() == []
+            assert len((await client.call("claim", _ask()))["tickets"]) == 1
+
+    trio.run(main)
