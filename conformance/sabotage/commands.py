@@ -52,14 +52,15 @@ async def steer(scene: Scene, one: Interruption, _passing: Passing | None) -> Fa
         return None
     scene.note(one)
     for nth, params in enumerate(DIRECTIONS, 1):
-        await told(scene, questions.steer(scene.run, target, nth, params, scene.world.nonce()))
+        nonce = scene.nonce_of(f"steer:{target}:{nth}")
+        await told(scene, questions.steer(scene.run, target, nth, params, nonce))
     return None
 
 
 async def unmatched(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
     """Send a signal that nothing waits for."""
     scene.note(one)
-    await told(scene, questions.signal(scene.run, "unmatched", NOBODY, {"nonce": scene.world.nonce()}))
+    await told(scene, questions.signal(scene.run, "unmatched", NOBODY, {"nonce": scene.nonce_of("unmatched")}))
     return None
 
 
@@ -71,7 +72,9 @@ async def late_signal(scene: Scene, one: Interruption, _passing: Passing | None)
         scene.miss(one)
         return None
     scene.note(one)
-    await told(scene, questions.signal(scene.run, "late", wait.signal, {"nonce": scene.world.nonce()}))
+    await told(
+        scene, questions.signal(scene.run, f"{wait.id}:late", wait.signal, {"nonce": scene.nonce_of(f"late:{wait.id}")})
+    )
     return None
 
 
@@ -97,7 +100,7 @@ async def _notice(scene: Scene, one: Interruption) -> None:
         return
     scene.note(one)
     word = questions.notice(scene.run, one.target or one.site.op or "", nonce)
-    for question in (word, word, questions.notice(scene.run, NOBODY, scene.world.nonce())):
+    for question in (word, word, questions.notice(scene.run, NOBODY, scene.nonce_of("notice"))):
         await _insist(scene, question)
 
 

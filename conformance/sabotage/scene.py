@@ -55,6 +55,13 @@ class Scene:
     acknowledged: Callable[[Question, Answer], Awaitable[None]] = attrs.field(default=_unheard)
     loose: int = 0
     noted: int = 0
+    _nonces: dict[str, str] = attrs.field(factory=dict, init=False)
+
+    def nonce_of(self, command: str) -> str:
+        """The nonce that goes with a command: the same each time it is given, as its id is."""
+        if command not in self._nonces:
+            self._nonces[command] = self.world.nonce()
+        return self._nonces[command]
 
     def note(self, one: Interruption) -> None:
         """Record that `one` takes place now."""
