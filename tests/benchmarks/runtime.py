@@ -23,6 +23,8 @@ from conformance.simulate import simulate
 from reference_runtime import Client, Server, Store, Worker
 from reference_runtime.model import Json
 from reference_runtime.tools import Request
+from scenarios import catalogue
+from scenarios.interruption import Scenario, actions_of
 from scenarios.rules import judge_all
 from tests.benchmarks import finished, peers, side_by_side
 from tests.benchmarks.contest import Contest, Gauge
@@ -33,6 +35,10 @@ COMMITS = 1
 TASKS = 8
 
 
+#: What core plans are made of, and whom kills strike.
+CORE, UNITS = frozenset({"seq", "par", "call", "wait", "sleep"}), ("engine", "worker")
+#: From one scenario of the tier to the next that is run, so that few seeds see many plans.
+STRIDE = 37
 #: Finished tasks of the stores that are opened again.
 FINISHED = (10_000, 100_000)
 
@@ -64,6 +70,12 @@ def contests(scale: int) -> list[Contest | Gauge]:
             },
             clock=time.perf_counter,
         ),
+        Gauge(
+            "seeds a second: core plans with kills, judged, on one core",
+            "seeds a second",
+            lambda: pace_with_kills(seeds * 2),
+            at_least=300,
+        ),
         *side_by_side.contests(scale),
         *_finished(scale),
     ]
@@ -80,11 +92,17 @@ def _finished(scale: int) -> list[Gauge]:
         ),
         *(
             Gauge(
-                f"time to open a store with {number:,} finished tasks",
+                f"time to open a store after a kill, {number:,} finished tasks",
                 "ms",
                 functools.partial(finished.reopening, number),
             )
             for number in numbers
+        ),
+        Gauge(
+            f"time to open after a kill: {numbers[-1]:,} finished tasks beside {numbers[0]:,}",
+            "times as long",
+            lambda: finished.reopening(numbers[-1]) / finished.reopening(numbers[0]),
+            at_most=1.5,
         ),
     ]
 
@@ -99,6 +117,24 @@ def composite(seeds: int) -> tuple[int, int]:
         assert not any(finding.violations for finding in findings.values())
         events += len(simulated.outcome.trace)
     return seeds, events
+
+
+def pace_with_kills(seeds: int) -> float:
+    """Seeds a second of processor time: plans of steps, waits and sleeps, each with one or more kills of engine or worker."""
+    target = targets.parse("reference")
+    killed = [one for one in catalogue.tier("core", CORE, units=UNITS, simulated=True) if _only_kills(one)]
+    simulate(target, 0, scenario=killed[0])
+    began = time.process_time()
+    for seed in range(seeds):
+        simulated = simulate(target, seed, scenario=killed[seed * STRIDE % len(killed)])
+        findings = judge_all(simulated.observation.history)
+        assert not any(finding.violations for finding in findings.values())
+    return seeds / (time.process_time() - began)
+
+
+def _only_kills(scenario: Scenario) -> bool:
+    actions = {action for one in scenario.interruptions for action in actions_of(one.label)}
+    return actions == {"kill"}
 
 
 def _bare(switches: int) -> int:
