@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
+import apsw
 import attrs
 
 from reference_runtime.audit import Audit
-from reference_runtime.model import Json, Refusal, canonical, digest
+from reference_runtime.model import Json, Policy, Refusal, canonical, digest
 
 CodePolicy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
 #: What is saved of a task, in and out: `{"params": {call: its parameters}, "input": a workflow's input}`. Pure, same ids.
@@ -30,6 +32,8 @@ INCOMPATIBLE = "code-incompatible"
 
 #: How long work rests that could not be carried over, until that is tried again.
 REST_NS = 1_000_000_000
+#: Of how many executions it is remembered what they run.
+CODES_MAX = 1_000
 #: A condition on the attempt `a`, for the versions that `Evolution.fits` gives.
 FITS = "(?1 IS NULL OR a.code IS NULL OR a.code IN (SELECT value FROM json_each(?1)))"
 
@@ -117,16 +121,28 @@ class Evolution(Audit):
 
     transforms: Mapping[str, Transform] = MappingProxyType({})
 
+    def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
+        super().__init__(db, policy, rng)
+        self._codes: dict[str, Code] = {}  # as read, by execution; what an execution runs never changes
+
     def introduce(self, execution: str, code: Code) -> None:
         """Write down what an execution runs."""
         with self._transaction():
             said = canonical(attrs.asdict(code))
             self.db.execute("INSERT OR REPLACE INTO execution VALUES (?, ?)", (execution, said))
+            self._codes.pop(execution, None)
 
     def code_of(self, execution: str) -> Code | None:
         """What an execution runs; None for one that never said."""
+        if (known := self._codes.get(execution)) is not None:
+            return known
         said = self._value("SELECT code FROM execution WHERE id = ?", execution)
-        return None if said is None else Code(**json.loads(said))
+        if said is None:
+            return None
+        if len(self._codes) >= CODES_MAX:
+            self._codes.clear()
+        self._codes[execution] = code = Code(**json.loads(said))
+        return code
 
     def fits(self, execution: str | None) -> str | None:
         """The versions whose work an execution may be given, as JSON; None where there is no limit."""

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
-from reference_runtime.evolution import FITS, Evolution
+from reference_runtime.evolution import FITS, Code, Evolution
 from reference_runtime.model import Facts, Grant, Json, Move, Rejected, Report, Ticket, canonical
 from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
@@ -34,6 +34,13 @@ class Ownership(Acceptance, Evolution):
         """An id for one activation of a worker; it never repeats, whatever the worker is called."""
         with self._transaction():
             return f"{name}#{self._next('execution')}"
+
+    def welcome(self, name: str, code: Code) -> str:
+        """Begin one activation of a worker, of which it is written down what it runs: its execution."""
+        with self._transaction():
+            execution = self.new_execution(name)
+            self.introduce(execution, code)
+            return execution
 
     def claim(self, execution: str, holding: Collection[int], limit: int) -> list[Lease]:
         """Lease up to `limit` claimable operations to `execution`.

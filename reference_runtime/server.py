@@ -55,6 +55,7 @@ class Server(TurnVerbs):
         self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
         self._presence = Presence(lease_ns / NS)
         self._since = 0.0  # from when on it could be reached
+        self._minded: tuple[list[str], int] | None = None  # who was there, and the count of changes, at the last look
 
     async def serve(
         self,
@@ -138,9 +139,7 @@ class Server(TurnVerbs):
     async def hello(self, name: str, code: Json) -> Json:
         """Name one activation of a worker, write down what code it runs, and tell it how long a lease lasts."""
         runs = Code.from_json(code)
-        execution = self.store.new_execution(name)
-        self.store.introduce(execution, runs)
-        return {"execution": execution, "lease_ns": self.lease_ns}
+        return {"execution": self.store.welcome(name, runs), "lease_ns": self.lease_ns}
 
     async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
         """Lease work to a worker, waiting a while for some to turn up."""
@@ -295,8 +294,12 @@ class Server(TurnVerbs):
 
     def _mind_code(self) -> None:
         """Show which work waits for code that nobody there has, once everybody had a term to come back to this server."""
-        if trio.current_time() >= self._since + self.lease_ns / NS:
-            self.store.strand(self._presence.there())
+        if trio.current_time() < self._since + self.lease_ns / NS:
+            return
+        present = self._presence.there()
+        if self._minded != (present, self.store.db.total_changes()):  # or there is nothing new to see
+            self.store.strand(present)
+            self._minded = present, self.store.db.total_changes()
 
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
