@@ -15,7 +15,7 @@ import trio
 
 from reference_runtime.connecting import connect
 from reference_runtime.model import Json, Receipt
-from reference_runtime.rpc import LOST, Lines, parse_answer, result_of
+from reference_runtime.rpc import ANSWER_BYTES_MAX, LINE_BYTES_MAX, LOST, Lines, parse_answer, result_of
 
 NS = 1_000_000_000
 CONNECTIONS_IDLE_MAX = 8
@@ -95,18 +95,17 @@ class Client:
         return await self.call("unpause", {"task": task, "id": id_})
 
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
-        """Ask until answered. Raises `Refusal` for a no, `Unreachable` when patience ends."""
+        """Ask until answered. Raises `Refusal` for a no (`too-large`: what was to be asked), `Unreachable` when patience ends."""
         patience = patience or self.patience
         total_s = float("inf") if patience.total_ns is None else patience.total_ns / NS
-        tries = 0
-        with trio.move_on_after(total_s):
-            while True:
-                with trio.move_on_after(patience.answer_ns / NS):
-                    answer = await self._ask(verb, params)
-                    if answer is not None:
-                        return answer
-                await trio.sleep(self.backoff_ns(tries, patience) / NS)
-                tries += 1
+        end, tries = trio.current_time() + total_s, 0
+        while (now := trio.current_time()) < end:
+            with trio.move_on_at(min(end, now + patience.answer_ns / NS)):
+                answer = await self._ask(verb, params)
+                if answer is not None:
+                    return answer
+            await trio.sleep_until(min(end, trio.current_time() + self.backoff_ns(tries, patience) / NS))
+            tries += 1
         raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s")
 
     def backoff_ns(self, tries: int, patience: Patience) -> int:
@@ -120,8 +119,8 @@ class Client:
         id_, lines = self._requests, None
         answered = False
         try:
-            lines = self._idle.pop() if self._idle else Lines(await connect(self.host, self.port))
-            await lines.send({"id": id_, "verb": verb, "params": params})
+            lines = self._idle.pop() if self._idle else await self._connect()
+            await lines.send({"id": id_, "verb": verb, "params": params}, LINE_BYTES_MAX)
             message = parse_answer(await lines.receive(), id_)
             answered = True
         except (*LOST, ValueError):
@@ -130,6 +129,9 @@ class Client:
             if lines is not None and not (answered and self._keep(lines)):
                 await trio.aclose_forcefully(lines.stream)
         return result_of(message)
+
+    async def _connect(self) -> Lines:
+        return Lines(await connect(self.host, self.port), ANSWER_BYTES_MAX)
 
     def _keep(self, lines: Lines) -> bool:
         if len(self._idle) < CONNECTIONS_IDLE_MAX:
