@@ -123,7 +123,7 @@ def _is_in_no_list(facts: Facts, child: Child) -> Violation | None:
     promise="The end of a child is accepted once, and what it has done is not done again.",
     tested_by="kills between the end of a child and what follows on it; children that end early beside others that do not",
     anomaly=("duplicate effect", "torn view", "stuck"),
-    minimum=3,
+    minimum=2,
     causes=(
         "the child's end and its acceptance are two transactions, and a crash between them begins the child anew",
         "recovery begins all the children of a run again, also those that have ended",
