@@ -137,9 +137,13 @@ def leaf_of(operation: str) -> str:
     return operation.partition("~")[0]
 
 
+#: Made once: `json.dumps` makes one for each text that is not written the usual way.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def digest(value: object) -> str:
