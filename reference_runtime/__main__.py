@@ -19,6 +19,7 @@ from typing import Any, get_args
 import apsw
 import trio
 
+from reference_runtime import jsontext
 from reference_runtime.client import Client, Patience, Unreachable
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import Code, CodePolicy, load_transforms
@@ -35,6 +36,8 @@ ADDRESS = "127.0.0.1:7411"
 ENDS = ("done", "failed", "cancelled", "blocked")
 WATCH_S = 0.05
 PATIENCE_NS = 10 * NS
+PORT_MAX = 65_535
+COUNT_MAX = 10**18
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -144,7 +147,8 @@ async def decide(options: argparse.Namespace) -> None:
         asked = {one["operation"]: one["digest"] for one in (await client.status(options.task)).get("approvals", ())}
         if options.operation not in asked:
             raise Refusal(
-                "not-pending", f"{options.operation!r} does not ask for a decision; asking: {', '.join(asked)}"
+                "not-pending",
+                f"{options.operation!r} of {options.task!r} does not ask for a decision; asking: {', '.join(asked) or 'none'}",
             )
         id_ = options.id or f"{options.operation}:{options.decision}"
         said = {"digest": asked[options.operation], "actor": options.actor, "nonce": id_}
@@ -217,8 +221,10 @@ def _add_daemons(add: Callable[..., Any]) -> None:
     serving.add_argument(
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
-    serving.add_argument("--lease-ns", type=int, default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})")
-    serving.add_argument("--tasks-max", type=int, help="tasks open at once; one more is refused (no limit)")
+    serving.add_argument(
+        "--lease-ns", type=_count(1), default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})"
+    )
+    serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
     serving.add_argument(
         "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
     )
@@ -247,19 +253,33 @@ def _add_daemons(add: Callable[..., Any]) -> None:
         "--policy", choices=get_args(CodePolicy), help="how it goes on with the work of others (as the options say)"
     )
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
-    working.add_argument("--slots", type=int, default=SLOTS, help=f"operations at a time ({SLOTS})")
-    working.add_argument("--call-timeout-ns", type=int, default=CALL_NS, help=f"how long a call may take ({CALL_NS})")
+    working.add_argument("--slots", type=_count(1), default=SLOTS, help=f"operations at a time ({SLOTS})")
     working.add_argument(
-        "--grace-ns", type=int, default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"
+        "--call-timeout-ns", type=_count(1), default=CALL_NS, help=f"how long a call may take ({CALL_NS})"
+    )
+    working.add_argument(
+        "--grace-ns", type=_count(0), default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"
     )
     working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
 
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not host:port")
+    if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not host:port, with a port of at most {PORT_MAX}")
     return host, int(port)
+
+
+def _count(low: int) -> Callable[[str], int]:
+    """A reader of whole numbers that are not too small, and not too large for the store's clocks."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+        if not low <= number <= COUNT_MAX:
+            raise argparse.ArgumentTypeError(f"{text!r:.80} is no whole number from {low} to {COUNT_MAX}")
+        return number
+
+    return read
 
 
 def _code(options: argparse.Namespace) -> Code:
@@ -276,9 +296,12 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _object(text: str) -> Any:
-    value = json.loads(text)
+    try:
+        value = jsontext.read(text, unique=True)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a JSON object")
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a JSON object")
     return value
 
 
@@ -288,7 +311,7 @@ def _client(options: argparse.Namespace) -> Client:
 
 def _json(path: str) -> Any:
     try:
-        return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8"))
+        return jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
     except (OSError, ValueError) as error:
         raise Refusal("bad-plan", f"{path}: {error}") from error
 

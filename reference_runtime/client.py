@@ -95,7 +95,7 @@ class Client:
         return await self.call("unpause", {"task": task, "id": id_})
 
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
-        """Ask until answered. Raises `Refusal` for a no (`too-large`: what was to be asked), `Unreachable` when patience ends."""
+        """Ask until answered. Raises `Refusal` for a no (`too-large`: for what was asked), `Unreachable` when patience ends."""
         patience = patience or self.patience
         total_s = float("inf") if patience.total_ns is None else patience.total_ns / NS
         end, tries = trio.current_time() + total_s, 0

@@ -55,8 +55,8 @@ def load_transforms(module: str) -> dict[str, Transform]:
     """The transforms of an importable module, by name. Raises `Refusal` (`no-transforms`)."""
     try:
         names = vars(importlib.import_module(module))
-    except ImportError as error:
-        raise Refusal("no-transforms", f"{module}: {error}") from error
+    except Exception as error:  # whatever the module does as it is imported
+        raise Refusal("no-transforms", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     found = {one.name: one.function for one in names.values() if isinstance(one, NamedTransform)}
     if not found:
         raise Refusal("no-transforms", f"{module} has no function marked @transform")

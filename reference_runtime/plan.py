@@ -64,8 +64,9 @@ def parse(data: object, semantics: Tools = SEMANTICS, *, depth: int = 0) -> tupl
     reader = _Reader(semantics)
     reader.read(plan["root"], (), (), 0)
     _bind_approvals(reader.steps)
+    before = _Before(reader.steps)
     for step in reader.steps.values():
-        _check_references(reader.steps, step)
+        _check_references(reader.steps, before, step)
         if step.kind == "child":
             parse(step.more["plan"], semantics, depth=depth + 1)
             _check_amounts(step.more.get("share") or {}, ALLOWANCES, f"share of {step.id!r}")
@@ -242,14 +243,14 @@ def _bind_approvals(steps: dict[str, Step]) -> None:
             steps[gated.id] = attrs.evolve(gated, needs=(*gated.needs, step.id))
 
 
-def _check_references(steps: Mapping[str, Step], step: Step) -> None:
-    if lost := [name for name in step.carries if not _precedes(steps, name, step)]:
+def _check_references(steps: Mapping[str, Step], before: _Before, step: Step) -> None:
+    if lost := [name for name in step.carries if not before.precedes(name, step)]:
         raise PlanError(f"{step.kind} {step.id!r} carries {lost}, which the plan does not finish before it")
-    if step.kind == "branch" and not _precedes(steps, step.subject or "", step):
+    if step.kind == "branch" and not before.precedes(step.subject or "", step):
         raise PlanError(f"branch {step.id!r}: on is {step.subject!r}; expected an operation that ends before it")
     if step.kind == "compensate":
         _target(steps, step, ("call",))
-    if step.kind == "check" and not _precedes(steps, _target(steps, step, ("artifact",)).id, step):
+    if step.kind == "check" and not before.precedes(_target(steps, step, ("artifact",)).id, step):
         raise PlanError(f"check {step.id!r}: of is {step.subject!r}; expected an artifact that ends before it")
 
 
@@ -262,12 +263,44 @@ def _target(steps: Mapping[str, Step], step: Step, kinds: tuple[str, ...]) -> St
     return found
 
 
+class _Before:
+    """What stands before each step, as a set of bits: a plan may carry from thousands of steps to thousands of others."""
+
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._bits = {name: 1 << number for number, name in enumerate(steps)}
+        self._known: dict[str, int] = {}
+        for name in steps:
+            self._walk(steps, name)
+
+    def precedes(self, name: str, step: Step) -> bool:
+        """Whether `name` is among everything `step` waits for, directly or not; of a race, among what it may wait for."""
+        return bool(self._bits.get(name, 0) & self._known[step.id])
+
+    def _walk(self, steps: Mapping[str, Step], name: str) -> None:
+        todo = [name]
+        while todo:
+            if todo[-1] in self._known:
+                todo.pop()
+                continue
+            needs = _needs(steps[todo[-1]])
+            if unknown := [need for need in needs if need not in self._known]:
+                todo += unknown
+                continue
+            one = todo.pop()
+            self._known[one] = 0
+            for need in needs:
+                self._known[one] |= self._bits[need] | self._known[need]
+
+
+def _needs(step: Step) -> tuple[str, ...]:
+    return (*step.needs, *(end for ends in step.ends for end in ends))
+
+
 def _precedes(steps: Mapping[str, Step], name: str, step: Step) -> bool:
     """Whether `name` is among everything `step` waits for, directly or not; of a race, among what it may wait for."""
     todo, seen = [step], set[str]()
     while todo:
-        one = todo.pop()
-        for need in (*one.needs, *(end for ends in one.ends for end in ends)):
+        for need in _needs(todo.pop()):
             if need == name:
                 return True
             if need not in seen:

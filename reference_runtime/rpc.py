@@ -17,6 +17,8 @@ from reference_runtime import jsontext
 from reference_runtime.model import Json, Refusal
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
+#: Longest answer: what a long task has become is more than anybody says at once.
+ANSWER_BYTES_MAX = 64 * LINE_BYTES_MAX
 #: What a peer can do to a connection; none of it says anything about what the peer did.
 LOST = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -79,22 +81,28 @@ WHOLE_MIN, WHOLE_MAX = -(2**63), 2**63 - 1
 
 
 class Lines:
-    """A byte stream cut into lines of bounded length."""
+    """A byte stream cut into lines of at most `bytes_max` bytes."""
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
+    def __init__(self, stream: trio.abc.Stream, bytes_max: int = LINE_BYTES_MAX) -> None:
         self.stream = stream
+        self.bytes_max = bytes_max
         self._pending = bytearray()
         self._searched = 0
 
-    async def send(self, message: Json) -> None:
-        await self.stream.send_all(json.dumps(message).encode() + b"\n")
+    async def send(self, message: Json, bytes_max: int = ANSWER_BYTES_MAX) -> None:
+        """Send one line. Raises `Refusal` (`too-large`), and sends nothing, when that would be longer than `bytes_max`."""
+        line = json.dumps(message).encode() + b"\n"
+        if len(line) > bytes_max:
+            what = message.get("verb") or "what there is to answer"
+            raise Refusal("too-large", f"{what} is {len(line)} bytes of JSON; a line is at most {bytes_max}")
+        await self.stream.send_all(line)
 
     async def receive(self) -> bytes | None:
         """The next line, or None at the end. Raises ValueError when a line is too long."""
         while (end := self._pending.find(b"\n", self._searched)) < 0:
             self._searched = len(self._pending)
-            if self._searched > LINE_BYTES_MAX:
-                raise ValueError(f"a line is at most {LINE_BYTES_MAX} bytes")
+            if self._searched > self.bytes_max:
+                raise ValueError(f"a line is at most {self.bytes_max} bytes")
             chunk = await self.stream.receive_some()
             if not chunk:
                 return None
@@ -106,7 +114,7 @@ class Lines:
 
     async def until_end(self) -> None:
         """Return when the peer has ended the stream; what it says before is kept for `receive`, as much as a line may have."""
-        while len(self._pending) <= LINE_BYTES_MAX:
+        while len(self._pending) <= self.bytes_max:
             chunk = await self.stream.receive_some()
             if not chunk:
                 return
@@ -164,11 +172,16 @@ def _called(wanted: type) -> str:
 
 
 def parse_answer(line: bytes | None, id_: int) -> Json:
-    """The answer to request `id_`. Raises ValueError when it is none, so that it counts as lost."""
+    """The answer to request `id_`, the only one that was asked on its connection; a request that could not be read is refused
+    without its id. Raises ValueError when it is none, so that it counts as lost.
+    """
     message: Any = json.loads(line or b"null")
-    if not isinstance(message, dict) or message.get("id") != id_ or not ({"ok", "error"} & message.keys()):
+    said = message.keys() if isinstance(message, dict) else set[str]()
+    ids = (id_, None) if "error" in said else (id_,)
+    if not ({"ok", "error"} & said) or message.get("id") not in ids:
         raise ValueError(f"expected the answer to request {id_}; got {(line or b'')[:120]!r}")
-    return message
+    answer: Json = message
+    return answer
 
 
 def result_of(answer: Json) -> Json:

@@ -317,7 +317,7 @@ class Server(TurnVerbs):
             if answer is None:
                 return
             try:
-                await lines.send(answer)
+                await _send(lines, answer)
             except LOST:
                 return
 
@@ -341,11 +341,23 @@ class Server(TurnVerbs):
 
 
 async def _next(lines: Lines) -> bytes | None:
-    """The next request; None when the connection is gone, or nothing more can be read from it."""
+    """The next request; None when the connection is gone, or nothing more can be read from it, which is said."""
     try:
         return await lines.receive()
-    except (*LOST, ValueError):
+    except LOST:
         return None
+    except ValueError as error:
+        with suppress(*LOST):
+            await lines.send(_no(None, Refusal("too-large", str(error))))
+        return None
+
+
+async def _send(lines: Lines, answer: Json) -> None:
+    """Send an answer, or that it is too long to be one. Raises as a stream does."""
+    try:
+        await lines.send(answer)
+    except Refusal as no:
+        await lines.send(_no(answer["id"], no))
 
 
 async def _while_there(lines: Lines, answered: Awaitable[Json]) -> Json | None:

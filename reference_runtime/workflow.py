@@ -163,8 +163,8 @@ def load(module: str) -> tuple[Workflow, ...]:
     """The workflows of an importable module, by name. Raises `Refusal` (`no-workflows`)."""
     try:
         names = vars(importlib.import_module(module))
-    except ImportError as error:
-        raise Refusal("no-workflows", f"{module}: {error}") from error
+    except Exception as error:  # whatever the module does as it is imported
+        raise Refusal("no-workflows", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
     found = {one.name: one for one in names.values() if isinstance(one, Workflow)}
     if not found:
         raise Refusal("no-workflows", f"{module} has no function marked @workflow")

@@ -30,11 +30,26 @@ def test_help(command, capsys, snapshot, monkeypatch):
         (["serve", "--store", "no/folder/s.db"], "store-missing"),
         (["worker", "--services", "ftp://x"], "bad-setting: services address 'ftp://x'; expected http://host:port"),
         (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
+        (["submit", "t", "deep.json"], "bad-plan: deep.json: it is nested more than"),
+        (["submit", "t", "twice.json"], "bad-plan: twice.json: the field 'version' is there twice"),
+        (
+            ["worker", "--services", "http://x:1", "--workflows", "raising"],
+            "no-workflows: raising cannot be imported: ZeroDiv",
+        ),
+        (["worker", "--services", "http://x:1", "--workflows", ""], "no-workflows"),
+        (
+            ["serve", "--store", "s.db", "--transforms", "raising"],
+            "no-transforms: raising cannot be imported: ZeroDivision",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypatch):
     """What cannot be is said on standard error, with nothing on standard output."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "twice.json").write_text('{"version": 1, "version": 1}')
+    (tmp_path / "raising.py").write_text("1 / 0")
     assert main(argv) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -43,7 +58,20 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    "argv", [["status"], ["status", "t", "--server", "here"], ["signal", "t", "go", "--payload", "[1]"], ["fly"]]
+    "argv",
+    [
+        ["status"],
+        ["status", "t", "--server", "here"],
+        ["status", "t", "--server", "127.0.0.1:65536"],
+        ["signal", "t", "go", "--payload", "[1]"],
+        ["signal", "t", "go", "--payload", "[" * 100_000],
+        ["serve", "--store", "s.db", "--lease-ns", "0"],
+        ["serve", "--store", "s.db", "--lease-ns", "9" * 5_000],
+        ["serve", "--store", "s.db", "--tasks-max", "-1"],
+        ["worker", "--services", "http://x:1", "--slots", "0"],
+        ["worker", "--services", "http://x:1", "--grace-ns", "-1"],
+        ["fly"],
+    ],
 )
 def test_usage_is_exit_2(argv, capsys):
     """A command line that cannot be read is a usage error."""

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import trio
 
-from reference_runtime import Store, jsontext
+from reference_runtime import Client, Store, jsontext, rpc
 from reference_runtime.budget import tokens_used
 from reference_runtime.leaves import COUNT_MAX
-from reference_runtime.model import AMOUNT_MAX
-from reference_runtime.rpc import Lines
+from reference_runtime.model import AMOUNT_MAX, Refusal
+from reference_runtime.plan import parse
+from reference_runtime.rpc import LINE_BYTES_MAX, Lines
 from tests.runtime_rig import call, plan, served, sleep, wait
 
 GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
@@ -99,3 +100,78 @@ def test_a_text_is_read_as_it_was_written():
     value = {"emoji": "\U0001f600", "large": 10**300, "small": -0.5, "deep": json.loads("[" * 300 + "]" * 300)}
     assert jsontext.read(json.dumps(value), unique=True) == value
     assert jsontext.read(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+def test_a_client_is_told_why_it_could_not_be_read(tmp_path):
+    """A request that is refused as a whole is answered without its id; its sender takes that for a no, and asks no more."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            with pytest.raises(Refusal, match="bad-request: status: task must be str"):
+                await client.call("status", {"task": 7})
+            with pytest.raises(Refusal, match="half of a surrogate pair"):
+                await client.status("\ud800")
+
+    trio.run(main)
+
+
+def test_what_is_too_large_to_be_asked_is_not_sent(tmp_path):
+    """It is refused with its size, and nothing is admitted."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            with pytest.raises(
+                Refusal, match=f"too-large: submit is .* bytes of JSON; a line is at most {LINE_BYTES_MAX}"
+            ):
+                await client.submit("t", plan(call("a", params={"x": "y" * LINE_BYTES_MAX})))
+            assert (await client.status("t"))["state"] == "unknown"
+
+    trio.run(main)
+
+
+def test_what_no_request_could_hold_is_answered(tmp_path):
+    """What a task was told piece by piece is more than one line may bring, and comes back as one answer."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            await client.submit("t", plan(wait("w", "go")))
+            payload = {"text": "x" * (LINE_BYTES_MAX // 2)}
+            for number in range(3):
+                await client.signal("t", str(number), "other", payload)
+            assert len((await client.journal("t"))["signals"]) == 3
+
+    trio.run(main)
+
+
+def test_an_answer_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    """Its sender says so, and goes on with the connection."""
+    monkeypatch.setattr(rpc.Lines.send, "__defaults__", (300,))
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            with pytest.raises(Refusal, match=r"too-large: what there is to answer is .* a line is at most 300"):
+                await client.call("artifacts", {"task": "x" * 400})
+
+    trio.run(main)
+
+
+def test_a_line_that_is_too_long_is_refused_before_the_connection_ends(tmp_path):
+    """Whoever sends it can read why nothing more is taken."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            lines = Lines(stream)
+            await stream.send_all(b"x" * (LINE_BYTES_MAX + 1))
+            answer = json.loads(await lines.receive() or b"")
+            assert (answer["id"], answer["error"]["code"]) == (None, "too-large")
+            await trio.aclose_forcefully(stream)
+
+    trio.run(main)
+
+
+def test_what_is_carried_costs_no_more_than_it_says():
+    """Thousands of references to thousands of operations are looked at once each; walking the plan for each took a minute."""
+    operations = [call(f"a{number}") for number in range(3_000)]
+    steps = parse(plan(*operations, call("z", carries=("a0",) * 20_000)))
+    assert steps[-1].carries == ("a0",) * 20_000
