@@ -114,3 +114,19 @@ def test_steering_does_not_change_what_is_undone(store):
     before = store._value("SELECT request FROM operation WHERE id = 'ua'")
     store.signal("t", "s", "steer", {"operation": "ua", "params": {"amount": 9}, "nonce": "s"})
     assert store._value("SELECT request FROM operation WHERE id = 'ua'") == before
+
+
+def test_a_direction_after_the_effect_is_late(store):
+    """What an undo says is fixed when its effect is accepted: it may be changed before, and no more afterwards."""
+
+    def steer(nth: int, amount: int) -> str:
+        said = store.signal("t", f"steer:{nth}", "steer", {"operation": "ua", "params": {"amount": amount}})
+        return str(said["disposition"])
+
+    store.submit("t", plan(call("a"), call("b"), undo("ua", "a", amount=1)))
+    assert steer(1, 2) == "released"
+    finish(store, nonce="na")
+    assert steer(2, 3) == "late"
+    finish(store, "failed")
+    ticket = in_hand(store)["ua"]
+    assert (ticket.params, dict(ticket.carries)) == ({"amount": 2}, {"a": "na"})

@@ -225,6 +225,10 @@ def kid(*children: Op) -> Child:
         ((Approve("ok", "s"), Sleep("s", 1)), "approve 'ok' is of 's'"),
         ((Sleep("s", 1), Compensate("u", "s", "ledger")), "compensate 'u' is of 's'; expected a call"),
         (
+            (ledger("a"), Compensate("u", "a", "ledger", script=("no",))),
+            "compensate 'u': script entries .'no'. are none of",
+        ),
+        (
             (ledger("a"), Compensate("u", "a", "ledger"), Compensate("v", "a", "ledger")),
             "'a', which 'u' undoes already",
         ),
