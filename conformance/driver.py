@@ -271,7 +271,7 @@ class _Driver:
         self._shown_ns = self._world.now_ns()
         self._check_wait(status)
         self._headway.shown(status)
-        if status.state in TERMINAL:
+        if status.state in TERMINAL and not self._awaits_code(status):
             return await self._has_settled()
         self._is_prompt = None
         await self._looks.after_strikes()
@@ -299,6 +299,11 @@ class _Driver:
     def _plan_has_approval(self, on: str | None) -> bool:
         return on is not None and isinstance(self._plan.leaf(on), Approve)
 
+    def _awaits_code(self, status: Status) -> bool:
+        """Is the run blocked for want of code that fits, and may the news of a worker that has it be on its way still?"""
+        is_blocked = status.state == "blocked" and (status.reason or "").startswith(_CODE_REASONS)
+        return is_blocked and self._patience.rested_ns() < _NEWS_GRACES * self._subject.bounds.grace_ns
+
     async def _has_settled(self) -> bool:
         """The run has ended: whether nothing is left that could still happen to it, or that it has left behind."""
         if self._is_prompt is None:
@@ -323,6 +328,10 @@ class _Driver:
             self._is_quiet = True
             self._recorder.add(Quiet(self._world.now_ns()))
 
+
+#: Why a run is blocked that goes on by itself once a worker with other code comes, and how many times the grace that may take.
+_CODE_REASONS = ("code-incompatible", "diverged")
+_NEWS_GRACES = 4
 
 #: Operations that send requests of their own; an approval's are its look-ups at the desk.
 _CALLING = (Call, Model, Compensate, Artifact, Check, Approve)

@@ -46,6 +46,10 @@ class Patience:
     def disturb(self) -> None:
         self._disturbed_ns = self._now_ns()
 
+    def rested_ns(self) -> int:
+        """How long nothing has been disturbed."""
+        return self._now_ns() - self._disturbed_ns
+
     def within(self, times: int) -> bool:
         """Whether no more than `times` bounds have passed."""
         return self._holds > 0 or self._now_ns() - self._disturbed_ns <= times * self._settle_ns

@@ -105,15 +105,22 @@ def _last(facts: Facts) -> tuple[int, ...]:
     return () if last is None else (last.answered,)
 
 
+#: How many times the grace of a stop the news that a worker is there may take to whoever shows the run blocked.
+_NEWS_GRACES = 3
+
+
 def _left_lying(facts: Facts) -> str | None:
     """Why a run is held not to have gone on though code that fits is there; None where it did, or may have another reason."""
-    last = facts.last_seen()
+    last, declared = facts.last_seen(), facts.history.declared
     if last is None or not ends_fit(facts) or lacks_word(facts):
         return None
     if facts.closed_as() == "bound" and not _is_paused(facts):
         return f"A worker whose code fits is up, and run {facts.history.run!r} does not end; it is shown {last.status.state}."
     explained = _has_reasons(facts) or _shows_reason(facts, last)
-    if last.status.state == "blocked" and not explained and facts.closed_as() in {"settled", "slow"}:
+    since_ns = facts.at_ns(last.answered) - facts.at_ns(max(facts.started.values()))
+    has_had_time = since_ns >= _NEWS_GRACES * (declared.grace_ns or 0)
+    is_over = facts.closed_as() in {"settled", "slow"} and has_had_time
+    if last.status.state == "blocked" and not explained and is_over:
         return f"A worker whose code fits is up, and run {facts.history.run!r} is still shown blocked: {last.status.reason}."
     return None
 
