@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: How long a mutant that puts off a commit puts it off: longer than the way of an answer to its caller.
 LATER_S = 0.03
+#: How long a result is shown that is still to be committed: for some looks of an observer.
+SHOWN_S = 0.1
 
 
 # ---- durable progress
@@ -49,7 +51,7 @@ def ack_before_commit(patch: Patch) -> None:
     patch.replace(Server, "submit", submit)
 
 
-@mutant("show-before-commit", "DUR-2", shown_by="survey/kill@north#1.replied")
+@mutant("show-before-commit", "DUR-2", shown_by="survey/kill@south#1.applied(engine)")
 def show_before_commit(patch: Patch) -> None:
     """A status shows a result as accepted while its acceptance is still to be committed."""
     shown: dict[str, dict[str, str]] = {}
@@ -57,7 +59,7 @@ def show_before_commit(patch: Patch) -> None:
     async def settle(self: Server, grant: Json, report: Report, answer: Json, **more: Any) -> Json:
         if report == "succeeded" and "nonce" in answer:
             shown.setdefault(grant["attempt"], {})[grant["operation"]] = answer["nonce"]
-            await trio.sleep(LATER_S)
+            await trio.sleep(SHOWN_S)
         return await original(self, grant, report, answer, **more)
 
     def status(store: Store, task: str) -> Json:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.model import Refusal
+from reference_runtime.server import Server
 from reference_runtime.store import Store
 
 if TYPE_CHECKING:
-    from reference_runtime.model import Json, Receipt
+    from reference_runtime.model import Json
 
 
 @mutant("conflict-is-the-same", "DUR-13", shown_by="homonym/misuse@waiting:nod")
@@ -27,13 +29,13 @@ def conflict_is_the_same(patch: Patch) -> None:
 def later_plan_wins(patch: Patch) -> None:
     """Another plan under a known id is refused, and yet takes the place of the first."""
 
-    def submit(self: Store, task: str, plan: Json) -> Receipt:
+    async def submit(self: Server, task: str, plan: Json) -> Json:
         try:
-            return original(self, task, plan)
-        except Exception:
-            with self._transaction():
-                self._admit(task, plan)
+            return await original(self, task, plan)
+        except Refusal:
+            with self.store._transaction():  # noqa: SLF001 - a mutant goes where it should not
+                self.store._admit(task, plan)  # noqa: SLF001 - as above
             raise
 
-    original = Store.submit
-    patch.replace(Store, "submit", submit)
+    original = Server.submit
+    patch.replace(Server, "submit", submit)
