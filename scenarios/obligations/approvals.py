@@ -74,7 +74,7 @@ def approval_is_bound_to_parameters(history: History) -> Finding:
         first = next(asking(facts, approve), None)
         tested += sum(first is not None and first.answered < change.asked_at for change in changes)
         sent = release(facts, approve)
-        if sent is not None and changes:
+        if sent is not None and changes and not facts.late(sent):
             decisions = counting(facts, approve, sent.at)
             if decisions and all(_is_of_old(facts, approve, one, changes[-1], sent.at) for one in decisions):
                 sentence = (

@@ -15,7 +15,9 @@ def ledger(name: str, *carries: str) -> Call:
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------
-RACE = plan("a ledger", Race("first", (ledger("one"), Seq("other", (Call("slow", "reader"), ledger("two"))))), "z ledger a")
+RACE = plan(
+    "a ledger", Race("first", (ledger("one"), Seq("other", (Call("slow", "reader"), ledger("two"))))), "z ledger a"
+)
 holds(
     "EFF-11",
     "the loser of a race has no effect",
@@ -30,21 +32,23 @@ holds(
 holds(
     "EFF-6",
     "the read of a loser is left unknown",
-    Story(RACE).up().start().call("a").call("slow", delivery="dropped").call("one").call("z").quiet().status("done", result={"a": "a1", "one": "one1", "z": "z1"}).settled(),
+    Story(RACE)
+    .up()
+    .start()
+    .call("a")
+    .call("slow", delivery="dropped")
+    .call("one")
+    .call("z")
+    .quiet()
+    .status("done", result={"a": "a1", "one": "one1", "z": "z1"})
+    .settled(),
     exercised=0,
 )
 BRANCH = plan("a reader", Branch("way", "a", (ledger("left"), ledger("right"))), "z ledger a")
 holds(
     "DUR-9",
     "the other arm of equal operations has no effect of its own",
-    Story(BRANCH, **OPS)
-    .up()
-    .start()
-    .call("a")
-    .call("right")
-    .call("z")
-    .done()
-    .settled(),
+    Story(BRANCH, **OPS).up().start().call("a").call("right").call("z").done().settled(),
     exercised=0,
 )
 breaks(
@@ -62,17 +66,7 @@ LOOP = plan(Loop("l", (ledger("x"), Call("y", "reader", {}, ("x",))), "y", 3), C
 holds(
     "DUR-3",
     "two rounds of three",
-    Story(LOOP)
-    .up()
-    .start()
-    .call("x@1")
-    .call("y@1")
-    .call("x@2")
-    .crash()
-    .call("y@2")
-    .call("z")
-    .done()
-    .settled(),
+    Story(LOOP).up().start().call("x@1").call("y@1").call("x@2").crash().call("y@2").call("z").done().settled(),
 )
 
 # --- failing, undoing, tolerating -------------------------------------------------------------------------------------
@@ -338,7 +332,15 @@ holds(
 holds(
     "DUR-6",
     "code that is not its own leaves a run alone",
-    Story(plan("a ledger", "b ledger")).up(code="1").start().call("a").kill().up(code="2").request("b").status("running").bound(),
+    Story(plan("a ledger", "b ledger"))
+    .up(code="1")
+    .start()
+    .call("a")
+    .kill()
+    .up(code="2")
+    .request("b")
+    .status("running")
+    .bound(),
     exercised=0,
 )
 holds(

@@ -127,8 +127,10 @@ holds(
     .decide("ok")
     .desk("ok")
     .steer("m", FIRST)
+    .decide("ok", nth=2, params=FIRST)
+    .desk("ok")
     .ask("signal", id="2", name="steer", operation="m", payload='{"operation":"m","params":{"amount":102}}')
-    .call("m", params=asked(SECOND)),
+    .call("m", params=asked(FIRST)),
 )
 holds(
     "OWN-3",
