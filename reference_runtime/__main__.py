@@ -37,6 +37,7 @@ ENDS = ("done", "failed", "cancelled", "blocked")
 WATCH_S = 0.05
 PATIENCE_NS = 10 * NS
 PORT_MAX = 65_535
+KEPT = "nothing was acknowledged that is not in it"
 COUNT_MAX = 10**18
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return trio.run(command, options) or 0
     except BaseException as error:  # noqa: BLE001 - told, or raised again
-        return _explain(_cause(error))
+        return _explain(_cause(error), getattr(options, "store", None) or "the store")
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -57,7 +58,7 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _explain(error: BaseException) -> int:
+def _explain(error: BaseException, store: str) -> int:
     """Tell what a user can meet, and its exit code; anything else is a bug and is raised again."""
     match error:
         case Refusal():
@@ -66,9 +67,12 @@ def _explain(error: BaseException) -> int:
             return _complain(3, f"{error}; is `python -m reference_runtime serve` running there?")
         case apsw.CorruptError():
             return _complain(1, f"{DAMAGED}: {error}; nothing of it is served any more")
+        case apsw.FullError():
+            return _complain(1, f"store-full: {store}: its disk is full; {KEPT}; make room there and start again")
         case apsw.Error():
+            name = apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", 0), type(error).__name__)
             return _complain(
-                1, f"store-failed: {error!r}; nothing was acknowledged that is not in the store; start again"
+                1, f"store-failed: {store}: {error} ({name}); {KEPT}; see to its disk (room, limits) and start again"
             )
         case KeyboardInterrupt():
             return 130
@@ -82,13 +86,17 @@ async def serve(options: argparse.Namespace) -> None:
     store = Store.open(options.store, policy=Policy(tasks_max=options.tasks_max), transforms=transforms)
     store.forget_when_told(os.environ)
     server = Server(store, lease_ns=options.lease_ns)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_when_told, nursery.cancel_scope.cancel)
-        try:
-            listeners = await nursery.start(server.serve, host, port)
-        except OSError as error:
-            raise Refusal("cannot-listen", f"{host}:{port}: {error}") from error
-        _say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_when_told, nursery.cancel_scope.cancel)
+            try:
+                listeners = await nursery.start(server.serve, host, port)
+            except OSError as error:
+                raise Refusal("cannot-listen", f"{host}:{port}: {error}") from error
+            _say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
+    except BaseException:
+        store.leave()
+        raise
     store.close()
 
 

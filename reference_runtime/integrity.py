@@ -56,6 +56,14 @@ def log_damage(path: str, frames: int) -> str | None:
     return None
 
 
+def frames_left(path: str) -> int:
+    """How many committed frames the log beside `path` holds for certain. SQLite throws a log away whose file is empty."""
+    header, known = _head(Path(f"{path}-wal"), _LOG_HEADER.size), read_mark(_head(Path(f"{path}-mark"), _MARK.size))
+    if known is None or len(header) < _LOG_HEADER.size or _salts(header) != known[0]:
+        return 0
+    return known[1]
+
+
 def read_mark(data: bytes) -> tuple[tuple[int, int], int] | None:
     """The salts and the number of frames that a mark tells; None for none, or one that is damaged."""
     if len(data) != _MARK.size or zlib.crc32(data[:-4]) != int.from_bytes(data[-4:]):

@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
 
-from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, log_damage
+from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, frames_left, log_damage
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
 from reference_runtime.turn_records import WORKFLOW_TABLES
@@ -204,7 +205,18 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
     """The file at `path`, made on first use, owned exclusively by the caller, who knows schemas up to `known`. Raises
     `StoreError`.
     """
-    is_used = Path(path).is_file() and Path(path).stat().st_size > 0
+    try:
+        is_used = Path(path).is_file() and Path(path).stat().st_size > 0
+        if Path(path).is_symlink():
+            path = os.path.realpath(path)  # SQLite keeps the log beside the file itself, and so do we
+    except (OSError, ValueError) as error:
+        raise StoreError("store-missing", f"{path!r:.200} is no place for a store: {error!s:.200}") from error
+    if not is_used and (frames := frames_left(path)):
+        raise StoreError(
+            DAMAGED,
+            f"{path} is gone or empty, and {frames} frames of it are in its log; restore the folder from a copy",
+        )
+    db = None
     try:
         db = apsw.Connection(path, vfs=checked_vfs(), statementcachesize=512)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # or joins are planned anew each time a value is bound
@@ -214,17 +226,45 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
             check_version(path, db.pragma("user_version"), known)
             _make_durable(db, Path(f"{path}-wal"))
         _migrate(db, path, known)
-    except StoreError:
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused is left as it is
-        db.close()
+    except (StoreError, apsw.Error) as error:
+        leave(db)
+        if (refusal := _refusal(error, path)) is not None:
+            raise refusal from error
         raise
-    except apsw.BusyError as error:
-        raise StoreError("store-owned", f"{path} is open in another server; stop that one first") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreError(DAMAGED, f"{path} is not a whole SQLite database: {error}") from error
-    except apsw.CantOpenError as error:
-        raise StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable") from error
     return db
+
+
+def leave(db: apsw.Connection | None) -> None:
+    """Close a store that is refused, or of which nobody knows how it is, and leave its bytes as they are."""
+    if db is not None:
+        with suppress(apsw.Error):
+            db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            db.close()
+
+
+def _refusal(error: Exception, path: str) -> StoreError | None:
+    """What an error of SQLite says about a store as it is opened; None where it says nothing that anybody could mend."""
+    match error:
+        case apsw.BusyError():
+            return StoreError("store-owned", f"{path} is open in another server; stop that one first")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return StoreError(DAMAGED, f"{path} is not a whole SQLite database: {error}")
+        case apsw.ReadOnlyError() | apsw.IOError() if _is_locked_up(path):
+            return StoreError(
+                "store-readonly", f"{path}: the file and its folder must be writable; nothing was changed"
+            )
+        case apsw.CantOpenError() if Path(path).is_dir():
+            return StoreError(
+                "store-missing", f"{path} is a folder; expected the name of a file, which is made on first use"
+            )
+        case apsw.CantOpenError():
+            return StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable")
+    return None
+
+
+def _is_locked_up(path: str) -> bool:
+    places = [place for place in (Path(path), Path(path).absolute().parent) if place.exists()]
+    return not all(os.access(place, os.W_OK) for place in places)
 
 
 def _settle_pragmas(db: apsw.Connection, path: str) -> None:

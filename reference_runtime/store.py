@@ -19,7 +19,7 @@ from reference_runtime.documents import parse, terms
 from reference_runtime.evolution import Transform
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
-from reference_runtime.schema import SCHEMA_VERSION, open_database
+from reference_runtime.schema import SCHEMA_VERSION, leave, open_database
 from reference_runtime.turns import Turns
 
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
@@ -55,6 +55,10 @@ class Store(Turns):
 
     def close(self) -> None:
         self.db.close()
+
+    def leave(self) -> None:
+        """Close without writing another byte: what is in the log is found there by whoever opens the store next."""
+        leave(self.db)
 
     def set_hours(self, step_ns: int) -> None:
         """Keep everything that is due as far off as it was, now that the wall clock has been set by `step_ns`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import apsw
 import pytest
 
 from reference_runtime.__main__ import main
@@ -29,6 +30,8 @@ def test_help(command, capsys, snapshot, monkeypatch):
         (["doctor", "--store", "nowhere.db"], "store-missing: nowhere.db does not exist"),
         (["serve", "--store", "no/folder/s.db"], "store-missing"),
         (["worker", "--services", "ftp://x"], "bad-setting: services address 'ftp://x'; expected http://host:port"),
+        (["serve", "--store", "."], "store-missing: . is a folder; expected the name of a file"),
+        (["serve", "--store", "n" * 300], "is no place for a store: [Errno 36] File name too long"),
         (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
         (["submit", "t", "deep.json"], "bad-plan: deep.json: it is nested more than"),
         (["submit", "t", "twice.json"], "bad-plan: twice.json: the field 'version' is there twice"),
@@ -99,3 +102,16 @@ def test_doctor_reads_a_store(tmp_path, capsys):
     assert main(["doctor", "--store", path]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["schema"], said["integrity"], said["journal_mode"]) == (SCHEMA_VERSION, "ok", "wal")
+
+
+def test_a_full_disk_is_told_with_its_store(tmp_path, capsys, monkeypatch):
+    """What the server stops over names the store and says what to do; its last words are not a traceback of the clean-up."""
+
+    def full(*_, **__):
+        raise apsw.FullError("database or disk is full")
+
+    monkeypatch.setattr("reference_runtime.__main__.Server.serve", full)
+    path = tmp_path / "s.db"
+    assert main(["serve", "--store", str(path), "--listen", "127.0.0.1:0"]) == 1
+    said = f"error: store-full: {path}: its disk is full; nothing was acknowledged that is not in it; make room there"
+    assert said in capsys.readouterr().err

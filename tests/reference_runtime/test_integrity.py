@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reference_runtime import Store, StoreError, views
 from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, log_damage, read_mark
+from tests.runtime_rig import call, plan
 
 PLAN = {
     "version": 1,
@@ -207,3 +208,28 @@ def test_a_value_over_many_pages_is_read_whole_and_checked(tmp_path, size):
     path.write_bytes(data)
     with pytest.raises((StoreError, apsw.CorruptError)):
         Store.open(str(path))._rows("SELECT plan, spec FROM task, operation")
+
+
+@pytest.mark.parametrize(
+    "wreck", [lambda path: path.unlink(), lambda path: path.write_bytes(b"")], ids=["gone", "empty"]
+)
+def test_a_log_without_its_file_is_not_thrown_away(files, tmp_path, wreck):
+    """SQLite takes an empty file for a new store, and deletes the log that holds what was acknowledged: so it is refused."""
+    path = copied(files, tmp_path)
+    wreck(path)
+    log = Path(f"{path}-wal").read_bytes()
+    with pytest.raises(StoreError, match=r"store-damaged: .* is gone or empty"):
+        Store.open(str(path))
+    assert Path(f"{path}-wal").read_bytes() == log
+
+
+def test_a_store_is_opened_by_another_name(tmp_path):
+    """A link to the file is the same store, whose log is beside the file."""
+    store = Store.open(str(tmp_path / "s.db"))
+    store.submit("t", plan(call("a")))
+    store.close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "s.db")
+    again = Store.open(str(tmp_path / "link.db"))
+    assert again._value("SELECT id FROM task") == "t"
+    again.close()
+    assert not (tmp_path / "link.db-wal").exists()
