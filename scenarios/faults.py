@@ -45,7 +45,7 @@ F15 | children | DUR-5 DUR-13 CHI-2 | A parent waits for the end of a child that
 F16 | journal | DUR-9 SCH-3 SIG-2 JRN-2 | One handle is closed as many times as its end is announced.
 F17 | journal | OWN-1 OWN-2 JRN-2 | A late record of the start is written behind the record of the end.
 F18 | journal | DUR-6 EFF-6 EFF-12 SCH-2 JRN-1 | A claim without its journal entry leaves work that is owned and never moves.
-F19 | ownership | EFF-8 OWN-10 DLN-2 DLN-3 STA-4 | A connection quiet for long is taken for a dead worker, whose work gets a twin.
+F19 | ownership | EFF-8 OWN-10 DLN-2 DLN-3 STA-4 | A connection long quiet is taken for a dead worker, whose work gets a twin.
 F20 | cursors | STA-3 DUR-11 | An event half written leaves a hole in the numbering at which readers stop or give up.
 F21 | waits | SIG-2 SCH-5 SCH-12 EFF-9 | An event is handed to a wait that timed out long ago, and the open one goes without.
 F22 | journal | DUR-5 SCH-3 SCH-11 | One repeated start ends the background writer that everything else depends on.
