@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reference_runtime import Store, views
@@ -12,7 +14,7 @@ LIMITED = Policy(tasks_max=2)
 
 
 @pytest.fixture
-def full(tmp_path) -> Store:
+def full(tmp_path: Path) -> Store:
     """A store with as many open tasks as it admits: `t` waits for a signal, `u` for work."""
     store = Store.open(str(tmp_path / "s.db"), policy=LIMITED)
     store.submit("t", plan(wait("w", "go")))

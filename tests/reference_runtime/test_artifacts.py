@@ -187,8 +187,8 @@ def test_what_may_be_on_its_way_is_waited_for(tmp_path):
     settle(store, a, "unknown")
     settle(store, b, "failed")
     assert [sweep.operation for sweep in claim(store, 9)] == ["b~sweep"]
-    due_ns = store.db.execute("SELECT due_ns FROM operation WHERE id = 'a~sweep'").fetchone()[0]
-    ended_ns = store.db.execute("SELECT ended_ns FROM invocation WHERE operation = 'a'").fetchone()[0]
+    due_ns = store._value("SELECT due_ns FROM operation WHERE id = 'a~sweep'")
+    ended_ns = store._value("SELECT ended_ns FROM invocation WHERE operation = 'a'")
     assert due_ns - ended_ns == policy.landing_ns
 
 

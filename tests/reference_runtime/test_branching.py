@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference_runtime import views
+from reference_runtime import Store, views
 from tests.runtime_rig import (
     branch,
     call,
@@ -23,7 +23,7 @@ from tests.runtime_rig import (
 )
 
 
-def detail(store, operation: str) -> str:
+def detail(store: Store, operation: str) -> str:
     return next(o["detail"] for o in views.status(store, "t")["operations"] if o["id"] == operation)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reference_runtime import Refusal, views
+from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected
 from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, undo, wait
 
 
-def shown(store) -> tuple[str, str | None]:
+def shown(store: Store) -> tuple[str, str | None]:
     status = views.status(store, "t")
     return status["state"], status["cancel"]
 

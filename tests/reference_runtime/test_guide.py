@@ -69,7 +69,7 @@ class Shell:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{self._here(command)}\necho '@@@'\n")
         self.process.stdin.flush()
-        said = []
+        said: list[str] = []
         while (line := self.process.stdout.readline()).rstrip("\n") != "@@@":
             assert line, f"the shell is gone after {command!r}: {said}"
             said.append(line.rstrip("\n"))

@@ -83,7 +83,7 @@ def test_what_was_never_begun_is_no_try(store):
         assert store.settle(grant, "unsent", None, "", Facts(reason=NOT_BEGUN)) is None
         assert store._rows("SELECT tries, first_ns, state FROM operation") == [(0, None, "unknown")]
         store = again(store)
-    finish(store, "succeeded", {"nonce": "n"})
+    finish(store, "succeeded", "n")
     assert states(views.status(store, "t")) == {"a": "succeeded"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 import pytest
 
@@ -79,7 +81,7 @@ INSERT INTO event VALUES (1, 't', 's1', 'go', '{"nonce":"n-w"}', 5, NULL);
 """
 
 
-def made(path, script: str) -> str:
+def made(path: Path | str, script: str) -> str:
     """A file made by running `script`."""
     db = apsw.Connection(str(path), vfs=checked_vfs())
     db.execute(script)

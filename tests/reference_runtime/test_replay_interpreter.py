@@ -61,7 +61,8 @@ def test_every_operation_waits_for_what_the_plan_says(tree, data):
     """Each leaf is asked for once, under its id, exactly when what it needs has been accepted."""
     made = plan(_named(tree))
     needs = {step.id: set(step.needs) for step in parse(made)}
-    replay, opened, done = _begin(made), [], set()
+    replay, opened = _begin(made), []
+    done: set[str] = set()
     while replay.end is None:
         assert replay.check() is None
         opened += [command.id for command in replay.fresh]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import hypothesis.strategies as st
@@ -124,7 +124,7 @@ def _again(world: World, program: Any) -> tuple[list[tuple[Any, ...]], Replay]:
     )
     replay = Replay(lambda: perform(Context("t"), program))
     for id_, state, answer, reason in rows:
-        ended = "failed" if state == "failed" else "succeeded"
+        ended: Literal["failed", "succeeded"] = "failed" if state == "failed" else "succeeded"
         replay.deliver(Outcome(id_, ended, json.loads(answer) if answer else None, reason or ""))
     return [(one.branch, one.sequence, one.kind, one.id, one.digest) for one in replay.fresh], replay
 

@@ -6,7 +6,7 @@ from reference_runtime import views
 from tests.runtime_rig import call, finish, plan, states, wait
 
 
-def timed(id_: str, signal: str, ns: int):
+def timed(id_: str, signal: str, ns: int) -> dict[str, object]:
     return {**wait(id_, signal), "timeout_ns": ns}
 
 
