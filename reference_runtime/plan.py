@@ -232,14 +232,15 @@ def _copy(data: object, turn: int, inside: set[str]) -> object:
 
 
 def _bind_approvals(steps: dict[str, Step]) -> None:
-    """Make every operation that needs an approval wait for it."""
+    """Make every operation that needs an approval wait for it; where approvals wait for each other, `_Before` finds out."""
+    before = _Before(steps)
     for step in list(steps.values()):
         if step.kind != "approve":
             continue
         gated = _target(steps, step, ("call", "model"))
-        if _precedes(steps, gated.id, step):
+        if before.precedes(gated.id, step):
             raise PlanError(f"approve {step.id!r}: of is {gated.id!r}, which stands before it; expected a later call")
-        if not _precedes(steps, step.id, gated):
+        if not before.precedes(step.id, gated):
             steps[gated.id] = attrs.evolve(gated, needs=(*gated.needs, step.id))
 
 
@@ -264,7 +265,10 @@ def _target(steps: Mapping[str, Step], step: Step, kinds: tuple[str, ...]) -> St
 
 
 class _Before:
-    """What stands before each step, as a set of bits: a plan may carry from thousands of steps to thousands of others."""
+    """What stands before each step, as a set of bits: a plan may carry from thousands of steps to thousands of others.
+
+    Raises `PlanError` for a step that stands before itself.
+    """
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
         self._bits = {name: 1 << number for number, name in enumerate(steps)}
@@ -277,13 +281,18 @@ class _Before:
         return bool(self._bits.get(name, 0) & self._known[step.id])
 
     def _walk(self, steps: Mapping[str, Step], name: str) -> None:
-        todo = [name]
+        todo, begun = [name], set[str]()
         while todo:
             if todo[-1] in self._known:
                 todo.pop()
                 continue
             needs = _needs(steps[todo[-1]])
             if unknown := [need for need in needs if need not in self._known]:
+                if todo[-1] in begun:
+                    raise PlanError(
+                        f"operation {todo[-1]!r} waits for itself, by approvals that wait for each other's calls"
+                    )
+                begun.add(todo[-1])
                 todo += unknown
                 continue
             one = todo.pop()
@@ -294,16 +303,3 @@ class _Before:
 
 def _needs(step: Step) -> tuple[str, ...]:
     return (*step.needs, *(end for ends in step.ends for end in ends))
-
-
-def _precedes(steps: Mapping[str, Step], name: str, step: Step) -> bool:
-    """Whether `name` is among everything `step` waits for, directly or not; of a race, among what it may wait for."""
-    todo, seen = [step], set[str]()
-    while todo:
-        for need in _needs(todo.pop()):
-            if need == name:
-                return True
-            if need not in seen:
-                seen.add(need)
-                todo.append(steps[need])
-    return False
