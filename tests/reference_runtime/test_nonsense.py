@@ -14,7 +14,7 @@ from reference_runtime.leaves import COUNT_MAX
 from reference_runtime.model import AMOUNT_MAX, Refusal
 from reference_runtime.plan import parse
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
-from tests.runtime_rig import call, plan, served, sleep, wait
+from tests.runtime_rig import approve, call, plan, served, sleep, wait
 
 GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
 SETTLE = {"report": "failed", "answer": {}, "detail": "", "facts": {}, "execution": "e", "limit": 1}
@@ -175,3 +175,10 @@ def test_what_is_carried_costs_no_more_than_it_says():
     operations = [call(f"a{number}") for number in range(3_000)]
     steps = parse(plan(*operations, call("z", carries=("a0",) * 20_000)))
     assert steps[-1].carries == ("a0",) * 20_000
+
+
+def test_approvals_cost_no_more_than_they_say():
+    """A plan full of approvals is read in a moment; walking it for each of them kept a server from everybody else."""
+    numbers = range(4_900)
+    steps = parse(plan(*(approve(f"ok{one}", f"a{one}") for one in numbers), *(call(f"a{one}") for one in numbers)))
+    assert len(steps) == 2 * len(numbers)

@@ -124,6 +124,10 @@ def test_an_approval_is_bound_to_operation_service_and_parameters():
         (plan(undo("u", "a")), "compensate 'u': of is 'a', no operation; expected a call"),
         (plan(wait("w", "s"), undo("u", "w")), "of is 'w', a wait"),
         (plan(call("a"), approve("ok", "a")), "stands before it"),
+        (
+            plan(par(seq(call("x"), approve("p", "y"), id_="s"), seq(call("y"), approve("q", "x"), id_="t"))),
+            "operation 'x' waits for itself, by approvals",
+        ),
         (plan(approve("ok", "nothing")), "approve 'ok': of is 'nothing', no operation"),
         (plan({"op": "model", "id": "m", "prompt": "p", "tokens": -1}), "model 'm': tokens is -1"),
         (plan({"op": "artifact", "id": "f", "name": "n", "size": 1, "parts": 0}), "parts is 0"),
