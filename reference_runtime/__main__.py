@@ -175,14 +175,18 @@ async def doctor(options: argparse.Namespace) -> None:
         async with _client(options) as client:
             _say({"server": "{}:{}".format(*options.server), **await client.call("ping", {})})
         return
-    if not await trio.Path(options.store).exists():
-        raise Refusal("store-missing", f"{options.store} does not exist")
+    path = trio.Path(options.store)
+    if not await path.exists() or (await path.is_file() and (await path.stat()).st_size == 0):
+        raise Refusal(
+            "store-missing", f"{options.store} does not exist, or is empty; expected a store that was served before"
+        )
     store = Store.open(options.store)
     settings = {name: store.db.pragma(name) for name in PRAGMAS}
-    _say(
-        {"store": options.store, "schema": SCHEMA_VERSION, "integrity": store.db.pragma("integrity_check"), **settings}
-    )
+    integrity = str(store.db.pragma("integrity_check"))
+    _say({"store": options.store, "schema": SCHEMA_VERSION, "integrity": integrity, **settings})
     store.close()
+    if integrity != "ok":
+        raise Refusal(DAMAGED, f"{options.store}: {integrity:.200}; restore the folder from a copy")
 
 
 async def _when_told(stop: Callable[[], object]) -> None:

@@ -30,6 +30,7 @@ def test_help(command, capsys, snapshot, monkeypatch):
         (["doctor", "--store", "nowhere.db"], "store-missing: nowhere.db does not exist"),
         (["serve", "--store", "no/folder/s.db"], "store-missing"),
         (["worker", "--services", "ftp://x"], "bad-setting: services address 'ftp://x'; expected http://host:port"),
+        (["doctor", "--store", "empty.db"], "store-missing: empty.db does not exist, or is empty"),
         (["serve", "--store", "."], "store-missing: . is a folder; expected the name of a file"),
         (["serve", "--store", "n" * 300], "is no place for a store: [Errno 36] File name too long"),
         (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
@@ -53,6 +54,7 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "twice.json").write_text('{"version": 1, "version": 1}')
     (tmp_path / "raising.py").write_text("1 / 0")
+    (tmp_path / "empty.db").touch()
     assert main(argv) == 1
     out, err = capsys.readouterr()
     assert out == ""
