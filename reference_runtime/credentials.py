@@ -40,12 +40,13 @@ class Credentials:
         return self._values.get(name)
 
     def hide(self, value: Any) -> Any:
-        """The same JSON value with every secret in its texts replaced by its name."""
+        """The same JSON value with every secret in its texts, also as Python or JSON quote it, replaced by its name."""
         if not self._values:
             return value
         if isinstance(value, str):
             for name, secret in self._values.items():
-                value = value.replace(secret, f"[{name}]")
+                for form in _forms(secret):
+                    value = value.replace(form, f"[{name}]")
             return value
         if isinstance(value, dict):
             return {self.hide(key): self.hide(one) for key, one in value.items()}
@@ -53,3 +54,9 @@ class Credentials:
 
     def __repr__(self) -> str:
         return f"Credentials({', '.join(sorted(self._values))})"
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """A secret as it is and as an error may quote it, the longest first: no form is left over as a part of another."""
+    quoted = {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], secret.replace("\\", "\\\\")}
+    return tuple(sorted(quoted, key=len, reverse=True))

@@ -19,6 +19,8 @@ NS = 1_000_000_000
 CALL_NS = 10 * NS
 #: Longest answer that is read. However its characters are escaped, its report still fits into a line to the server.
 BODY_BYTES_MAX = 1024 * 1024 + 64 * 1024
+#: Longest that is told of how long a receiver asks to be left alone: a day; the policy makes it shorter.
+RETRY_AFTER_NS_MAX = 24 * 3600 * NS
 
 
 class Failure(Exception):  # noqa: N818 - an outcome, not a fault
@@ -105,7 +107,7 @@ def interpret(status: int, body: Any, *, saved: bool = False, retry_after_ns: in
         return told
     facts: dict[str, Any] = {
         "external": external_of(told),
-        "retry_after_ns": _duration_ns(told.get("retry_after_ns")) or retry_after_ns,
+        "retry_after_ns": min(_duration_ns(told.get("retry_after_ns")) or retry_after_ns, RETRY_AFTER_NS_MAX),
     }
     if status == 409 and told.get("error") == FENCED:
         raise Rejected(f"{status}: {body!r:.200}", **facts, reason=FENCED)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import attrs
 import h11
@@ -26,6 +27,8 @@ from reference_runtime.tools import BODY_BYTES_MAX, NS, Request, Undispatchable,
 T = TypeVar("T")
 #: Receivers whose questions are about more than a reference.
 _ASKED_BY_PARAMS = frozenset({"desk", "store", "operation"})
+#: What a header may hold: printable, and no blank at either end, where receivers cut it off.
+_PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
 @attrs.frozen
@@ -94,7 +97,7 @@ class _Wire:
             try:
                 return await exchange
             except (*LOST, h11.RemoteProtocolError, ValueError, KeyError, TypeError) as error:
-                raise Unknown(f"no answer: {self.credentials.hide(repr(error))}") from None
+                raise Unknown(f"no answer: {type(error).__name__}: {self.credentials.hide(str(error))}") from None
         raise Unknown(f"no answer within {self.timeout_ns} ns")
 
     def _understood(self, reply: Reply) -> Json:
@@ -112,12 +115,17 @@ class HttpTools(_Wire):
             method, target = "GET", f"{target}?{_query(request)}"
         else:
             body = _dump(_said(request))
-            headers += [] if request.key is None else [("Idempotency-Key", request.key)]
+            headers += [] if request.key is None else [("Idempotency-Key", _in_a_header(request.key))]
         fixed = [("Host", f"{self.host}:{self.port}"), ("Connection", "close"), ("Content-Length", str(len(body)))]
         head = h11.Request(method=method, target=target, headers=[*fixed, *headers])
         connection = h11.Connection(h11.CLIENT)
         message = b"".join(connection.send(event) or b"" for event in (head, h11.Data(data=body), h11.EndOfMessage()))
         return message, functools.partial(_read_response, connection)
+
+
+def _in_a_header(key: str) -> str:
+    """A key as a header can carry it: what is no plain ASCII is quoted, and marked so that it is no other key's text."""
+    return key if _PLAIN.fullmatch(key) else f"utf-8''{quote(key, safe='')}"
 
 
 def _query(request: Request) -> str:

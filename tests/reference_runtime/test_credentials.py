@@ -13,6 +13,7 @@ from reference_runtime import Client, Worker, connect
 from reference_runtime.credentials import Credentials
 from reference_runtime.log import Log
 from reference_runtime.rpc import Lines
+from reference_runtime.tools import Request, Undispatchable
 from tests.runtime_rig import call, plan, served, until
 
 VALUE = "s3cr3t-value"
@@ -89,9 +90,16 @@ def test_a_receiver_that_echoes_a_secret_spreads_nothing(tmp_path, scheme, echo)
     assert {json.loads(line)["event"] for line in logged} >= {"ready", "calling", "reported"}
 
 
-@pytest.mark.parametrize("params", [{"x": float("nan")}, {"poison": True}])
 @pytest.mark.parametrize("scheme", ["lines", "http"])
-def test_what_cannot_be_said_fails_before_anything_leaves(tmp_path, scheme, params):
+def test_parameters_that_no_wire_carries_are_never_sent(scheme):
+    """A tool finds out by itself, before there is a connection."""
+    request = Request(tool="ledger", task="t", operation="a", key="k", params={"x": float("nan")}, carries={})
+    with pytest.raises(Undispatchable, match="it cannot be encoded"):
+        trio.run(connect(f"{scheme}://127.0.0.1:1").call, request)
+
+
+@pytest.mark.parametrize("scheme", ["lines", "http"])
+def test_what_cannot_be_said_fails_before_anything_leaves(tmp_path, scheme):
     """Parameters that no wire carries, and a secret that this worker does not have, are definite failures."""
 
     async def main():
@@ -99,7 +107,7 @@ def test_what_cannot_be_said_fails_before_anything_leaves(tmp_path, scheme, para
             tools = connect(f"{scheme}://127.0.0.1:1")  # nobody is asked
             nursery.start_soon(Worker(Client("127.0.0.1", port), tools).run)
             async with Client("127.0.0.1", port) as client:
-                await client.submit("t", plan(call("a", **params)))
+                await client.submit("t", plan(call("a", poison=True)))
                 await client.submit("u", plan(call("a", "mailer") | {"secret": "bank"}))
                 for task in ("t", "u"):
                     assert "undispatchable" in (await until(client, task, "failed"))["error"]

@@ -10,10 +10,13 @@ import trio
 
 from reference_runtime import Client, Store, jsontext, rpc
 from reference_runtime.budget import tokens_used
+from reference_runtime.credentials import Credentials
 from reference_runtime.leaves import COUNT_MAX
 from reference_runtime.model import AMOUNT_MAX, Refusal
 from reference_runtime.plan import parse
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
+from reference_runtime.tools import RETRY_AFTER_NS_MAX, Busy, interpret
+from reference_runtime.wire import _in_a_header
 from tests.runtime_rig import approve, call, plan, served, sleep, wait
 
 GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
@@ -182,3 +185,30 @@ def test_approvals_cost_no_more_than_they_say():
     numbers = range(4_900)
     steps = parse(plan(*(approve(f"ok{one}", f"a{one}") for one in numbers), *(call(f"a{one}") for one in numbers)))
     assert len(steps) == 2 * len(numbers)
+
+
+@pytest.mark.parametrize("told", [{"body": {"retry_after_ns": 10**40}}, {"retry_after_ns": 10**40}])
+def test_no_receiver_puts_work_off_for_ever(told):
+    """However long it asks for, what is reported is a time that can be kept."""
+    with pytest.raises(Busy) as busy:
+        interpret(429, told.get("body"), retry_after_ns=told.get("retry_after_ns", 0))
+    assert busy.value.retry_after_ns == RETRY_AFTER_NS_MAX
+
+
+@pytest.mark.parametrize("secret", ["plain", "back\\slash", 'quo"te', "apo'strophe"])
+def test_a_secret_is_hidden_as_it_is_quoted(secret):
+    """An error that quotes what came over the wire does not tell the secret in it either."""
+    hide = Credentials({"S": secret}).hide
+    for quoted in (secret, repr(secret), repr(secret.encode()), json.dumps(secret), f"'{secret}\\n\""):
+        assert secret not in hide(quoted)
+        assert "[S]" in hide(quoted)
+        assert secret.replace("\\", "\\\\") not in hide(quoted)
+
+
+def test_every_key_fits_into_a_header():
+    """Keys of any ids are sent, each as itself; those that a header can carry are sent as they are."""
+    keys = ["t.1:a", "a b", " a", "a ", "\u00dc.1:a", "%C3%9C.1:a", "a\r\nX: y", "a\0", ""]
+    sent = [_in_a_header(key) for key in keys]
+    assert sent[:2] == keys[:2]
+    assert len(set(sent)) == len(keys)
+    assert all(text.isascii() and text.isprintable() and text.strip() == text for text in sent)
