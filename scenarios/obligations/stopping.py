@@ -31,9 +31,10 @@ from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an operation that was sent and whose outcome nobody knows.
 _DENIALS = frozenset({"planned", "skipped", "failed"})
-#: The least by which work has to overstay its grace, and how many answers have to show it: who answers slowly acts slowly.
+#: The least by which work has to overstay its grace.
 _OVERSTAY_NS = 250_000_000
-_SHOWINGS = 10
+#: And how much longer it has to be seen, once more: who answers slowly acts slowly.
+_LATE_NS = 60_000_000
 
 
 @obligation(
@@ -269,7 +270,8 @@ def _overstayed(facts: Facts, request: Request, stop: Command, latest_ns: int) -
     """Deaf work that many statuses still showed at work when it had to be over long since."""
     late = [seen for seen in facts.seen_after(stop.ok_at or 0) if facts.at_ns(seen.asked) > latest_ns]
     shown = [seen for seen in late if _is_kept(facts, seen, request.op)]
-    if len(shown) < _SHOWINGS or not is_undisturbed(facts, request, shown[_SHOWINGS - 1].answered):
+    again = next((seen for seen in shown[1:] if facts.at_ns(seen.asked) > latest_ns + _LATE_NS), None)
+    if again is None or not is_undisturbed(facts, request, again.answered):
         return None
     after_ns = facts.at_ns(shown[0].asked) - facts.at_ns(stop.ok_at or 0)
     sentence = (

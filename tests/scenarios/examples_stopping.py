@@ -265,7 +265,7 @@ def deaf(**declared: object) -> Story:
 
 def shown(of: Story, times: int, state: str) -> Story:
     for _ in range(times):
-        of.status("running", ops={"a": state}, cancel="accepted")
+        of.status("running", ops={"a": state}, cancel="accepted").later(10)
     return of
 
 

@@ -85,17 +85,19 @@ breaks("CAN-5", "nobody knows the lodger", asked_of(lodging(), "lodger", "unknow
 
 # --- CAN-6, of children -----------------------------------------------------------------------------------------------
 GRACE = {"shows_operations": True, "grace_ns": 300 * MS, "call_timeout_ns": 1000 * MS}
+#: Just over the grace, and as much again.
+OVERSTAY_MS = 610
 
 
-def deaf_child(times: int) -> Story:
-    """Stopped as the child's first call is under way, and seen `times` times long after the grace."""
-    story = Story(FAMILY, **GRACE).up().start().call("a").request("kid/k1").cancel().later(700)
+def deaf_child(times: int, ms: int = 700) -> Story:
+    """Stopped as the child's first call is under way, and seen `times` times, `ms` after that and later."""
+    story = Story(FAMILY, **GRACE).up().start().call("a").request("kid/k1").cancel().later(ms)
     for _ in range(times):
-        story.status("running", ops={"a": "succeeded a1", "kid": "dispatched", "b": "planned"}, cancel="delivered")
+        story.status("running", ops={"a": "succeeded a1", "kid": "dispatched", "b": "planned"}, cancel="delivered").later(10)
     return story
 
 
-holds("CAN-6", "a child is a moment late to be given up", deaf_child(3).status("cancelled"))
+holds("CAN-6", "a child is a moment late to be given up", deaf_child(3, OVERSTAY_MS).status("cancelled"))
 breaks("CAN-6", "a child is waited for without end", deaf_child(12), "stuck")
 
 
