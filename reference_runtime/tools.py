@@ -137,8 +137,12 @@ def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Credentials | N
 
     from reference_runtime.wire import HttpTools, LineTools
 
-    url = urlsplit(address)
-    if url.scheme not in ("http", "lines") or url.hostname is None or url.port is None:
+    try:
+        url = urlsplit(address)
+        host, port = url.hostname, url.port
+    except ValueError as error:
+        raise ValueError(f"services address {address!r}: {error}") from None
+    if url.scheme not in ("http", "lines") or host is None or port is None:
         raise ValueError(f"services address {address!r}; expected http://host:port or lines://host:port")
     wire = HttpTools if url.scheme == "http" else LineTools
-    return wire(url.hostname, url.port, timeout_ns, secrets or Credentials())
+    return wire(host, port, timeout_ns, secrets or Credentials())

@@ -33,6 +33,7 @@ def test_help(command, capsys, snapshot, monkeypatch):
         (["doctor", "--store", "empty.db"], "store-missing: empty.db does not exist, or is empty"),
         (["serve", "--store", "."], "store-missing: . is a folder; expected the name of a file"),
         (["serve", "--store", "n" * 300], "is no place for a store: [Errno 36] File name too long"),
+        (["worker", "--services", "http://x:y"], "bad-setting: services address 'http://x:y': Port could not be cast"),
         (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
         (["submit", "t", "deep.json"], "bad-plan: deep.json: it is nested more than"),
         (["submit", "t", "twice.json"], "bad-plan: twice.json: the field 'version' is there twice"),
