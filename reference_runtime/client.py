@@ -7,7 +7,7 @@ long as its patience lasts. Every verb may be repeated: tasks and signals by the
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import attrs
@@ -19,6 +19,8 @@ from reference_runtime.rpc import ANSWER_BYTES_MAX, LINE_BYTES_MAX, LOST, Lines,
 
 NS = 1_000_000_000
 CONNECTIONS_IDLE_MAX = 8
+#: How long a server does not answer before that is worth a word; a restart takes less.
+SILENCE_NS = 5 * NS
 
 
 class Unreachable(Exception):  # noqa: N818 - the state of things, as the caller sees it
@@ -38,11 +40,18 @@ class Patience:
 class Client:
     """A handle on the server at `host:port`; connections are made when needed and kept while they work.
 
-    As a context manager it closes at the end what it kept.
+    As a context manager it closes at the end what it kept. `on_silence` is told, once for each time that the server does not
+    answer for `SILENCE_NS`, for how many seconds it has not.
     """
 
     def __init__(
-        self, host: str, port: int, *, patience: Patience | None = None, rng: random.Random | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        patience: Patience | None = None,
+        rng: random.Random | None = None,
+        on_silence: Callable[[float], object] | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -50,6 +59,9 @@ class Client:
         self.rng = rng or random.Random(random.getrandbits(64))
         self._idle: list[Lines] = []
         self._requests = 0
+        self._on_silence = on_silence
+        self._silent_since: float | None = None  # when the first request was made that was not answered, and none since
+        self._is_silence_told = False
 
     async def submit(self, task: str, plan: Mapping[str, Any]) -> Receipt:
         """Have a task done. Raises `Refusal` (`bad-plan`, `conflict`) or `Unreachable`."""
@@ -104,6 +116,7 @@ class Client:
                 answer = await self._ask(verb, params)
                 if answer is not None:
                     return answer
+            self._note_silence(now)
             await trio.sleep_until(min(end, trio.current_time() + self.backoff_ns(tries, patience) / NS))
             tries += 1
         raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s")
@@ -112,6 +125,15 @@ class Client:
         """Doubling, half of it left to chance."""
         ceiling = min(patience.backoff_ns_min << min(tries, 30), patience.backoff_ns_max)
         return ceiling // 2 + self.rng.randrange(ceiling // 2 + 1)
+
+    def _note_silence(self, asked: float) -> None:
+        """Note that what was asked then has no answer, and tell of it when that has been so for long."""
+        if self._silent_since is None:
+            self._silent_since = asked
+        silent_s = trio.current_time() - self._silent_since
+        if silent_s >= SILENCE_NS / NS and not self._is_silence_told and self._on_silence is not None:
+            self._is_silence_told = True
+            self._on_silence(silent_s)
 
     async def _ask(self, verb: str, params: Mapping[str, Any]) -> Json | None:
         """One request over one connection; None when the answer is lost. The connection is kept only after an answer."""
@@ -122,7 +144,7 @@ class Client:
             lines = self._idle.pop() if self._idle else await self._connect()
             await lines.send({"id": id_, "verb": verb, "params": params}, LINE_BYTES_MAX)
             message = parse_answer(await lines.receive(), id_)
-            answered = True
+            answered, self._silent_since, self._is_silence_told = True, None, False
         except (*LOST, ValueError):
             return None
         finally:

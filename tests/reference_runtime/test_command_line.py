@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import sys
 
 import apsw
 import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
 
-from reference_runtime.__main__ import main
+from reference_runtime import Client, Patience, Server, Unreachable
+from reference_runtime.__main__ import COMMANDS, main, worker
+from reference_runtime.cli import say
+from reference_runtime.cli_options import parser
+from reference_runtime.model import Json
+from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
-from tests.runtime_rig import call, plan
-
-COMMANDS = ["serve", "worker", "submit", "status", "signal", "decide", "events", "doctor"]
+from tests.runtime_plans import work_off
+from tests.runtime_rig import call, plan, served, wait
 
 
 @pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
@@ -69,6 +78,8 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
         ["status"],
         ["status", "t", "--server", "here"],
         ["status", "t", "--server", "127.0.0.1:65536"],
+        ["events", "t", "--after", "-1"],
+        ["pause"],
         ["signal", "t", "go", "--payload", "[1]"],
         ["signal", "t", "go", "--payload", "[" * 100_000],
         ["serve", "--store", "s.db", "--lease-ns", "0"],
@@ -89,7 +100,7 @@ def test_usage_is_exit_2(argv, capsys):
 
 def test_a_server_that_is_not_there_is_exit_3(capsys, monkeypatch):
     """Nobody answering is told apart from a refusal, with a hint."""
-    monkeypatch.setattr("reference_runtime.__main__.PATIENCE_NS", 10_000_000)
+    monkeypatch.setattr("reference_runtime.cli.PATIENCE_NS", 10_000_000)
     assert main(["status", "t", "--server", "127.0.0.1:1"]) == 3
     assert "python -m reference_runtime serve" in capsys.readouterr().err
 
@@ -118,3 +129,206 @@ def test_a_full_disk_is_told_with_its_store(tmp_path, capsys, monkeypatch):
     assert main(["serve", "--store", str(path), "--listen", "127.0.0.1:0"]) == 1
     said = f"error: store-full: {path}: its disk is full; nothing was acknowledged that is not in it; make room there"
     assert said in capsys.readouterr().err
+
+
+# -- asking a server
+
+
+class Asking:
+    """The command line, against a server on real TCP: exit code and lines of what it says."""
+
+    def __init__(self, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+        self.port = port
+        self.capsys = capsys
+
+    async def __call__(self, *argv: str) -> tuple[int, list[Json]]:
+        self.capsys.readouterr()
+        command = functools.partial(main, [*argv, "--server", f"127.0.0.1:{self.port}"])
+        code = await trio.to_thread.run_sync(command)
+        return code, [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
+
+    async def one(self, *argv: str) -> Json:
+        """The one line of a command that is done."""
+        code, (line,) = await self(*argv)
+        assert code == 0
+        return line
+
+
+def asking(path, capsys, program):
+    """Run `program(ask, server)` beside a server."""
+
+    async def run():
+        async with served(path / "s.db") as (server, port):
+            with trio.fail_after(20):
+                await program(Asking(port, capsys), server)
+
+    trio.run(run)
+
+
+def test_commands_show_their_dispositions(tmp_path, capsys):
+    """A task is paused, resumed and paused again, and stopped; what it was told is in its journal."""
+
+    async def program(ask: Asking, server: Server) -> None:
+        server.store.submit("t", plan(call("a")))
+        for command, paused in (("pause", True), ("resume", False), ("pause", True)):
+            assert await ask.one(command, "t") == {"disposition": "accepted"}
+            assert (await ask.one("status", "t"))["paused"] is paused
+        assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
+        assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
+        assert await ask.one("cancel", "t") == {"disposition": "too-late"}
+        audit = (await ask.one("journal", "t"))["audit"]
+        said = [(one["action"], one["detail"]) for one in audit if one["authority"].startswith("command")]
+        told = [("pause", "accepted"), ("unpause", "accepted"), ("pause", "accepted"), ("cancel", "accepted")]
+        assert said == [*told, ("cancel", "too-late")]
+        assert await ask.one("artifacts", "t") == {"artifacts": []}
+
+    asking(tmp_path, capsys, program)
+
+
+def test_an_id_means_one_command(tmp_path, capsys):
+    """An id that paused a task cannot stop it."""
+
+    async def program(ask: Asking, server: Server) -> None:
+        server.store.submit("t", plan(call("a")))
+        assert await ask.one("pause", "t", "--id", "1") == {"disposition": "accepted"}
+        assert await ask("cancel", "t", "--id", "1") == (1, [])
+
+    asking(tmp_path, capsys, program)
+
+
+QUESTIONS = ["status", "events", "journal", "artifacts", "cancel", "pause", "resume"]
+
+
+def test_an_unknown_task_is_exit_1(tmp_path, capsys):
+    """Whatever is asked about a task that nobody submitted: one line names it, and there is no data."""
+
+    async def program(ask: Asking, _: Server) -> None:
+        words = [["signal", "t", "go"], ["decide", "t", "ok", "approve", "--actor", "alice"]]
+        for argv in [*([one, "t"] for one in QUESTIONS), *words]:
+            command = functools.partial(main, [*argv, "--server", f"127.0.0.1:{ask.port}"])
+            assert await trio.to_thread.run_sync(command) == 1
+            out, err = capsys.readouterr()
+            assert out == "", argv
+            assert err.startswith("error: unknown-task: no task 't'"), argv
+            assert err.count("\n") == 1
+
+    asking(tmp_path, capsys, program)
+
+
+def test_events_are_lines_and_the_last_is_the_cursor(tmp_path, capsys, monkeypatch):
+    """All pages are shown; who comes back with the cursor sees the rest and nothing twice."""
+    monkeypatch.setattr("reference_runtime.events.PAGE", 2)
+
+    async def program(ask: Asking, server: Server) -> None:
+        server.store.submit("t", plan(call("a"), call("b"), wait("w", "go")))
+        work_off(server.store)
+        code, (*events, last) = await ask("events", "t")
+        kinds = ["admitted", "dispatched", "succeeded", "dispatched", "succeeded"]
+        assert (code, [event["kind"] for event in events]) == (0, kinds)
+        assert [event["cursor"] for event in events] == [1, 2, 3, 4, 5]
+        assert last["next"] == 5
+        assert [frame["kind"] for frame in last["control"]] == ["heartbeat", "idle"]
+        server.store.signal("t", "1", "go", {"nonce": "n"})
+        code, (*events, last) = await ask("events", "t", "--after", "5")
+        assert [event["cursor"] for event in events] == [6, 7]
+        assert (last["next"], [frame["kind"] for frame in last["control"]]) == (7, ["end"])
+        assert await ask("events", "t", "--after", "8") == (1, [])
+
+    asking(tmp_path, capsys, program)
+
+
+def test_following_ends_with_the_task(tmp_path, capsys, monkeypatch):
+    """With --follow what happens later is shown too, until nothing more can come."""
+    server_events, asked = Server.events, trio.Event()
+
+    async def noted(self, task, after):
+        page = await server_events(self, task, after)
+        if not page["events"]:
+            asked.set()
+        return page
+
+    monkeypatch.setattr(Server, "events", noted)
+
+    async def program(ask: Asking, server: Server) -> None:
+        found: list[Json] = []
+
+        async def follow() -> None:
+            code, lines = await ask("events", "t", "--follow")
+            assert code == 0
+            found.extend(lines)
+
+        server.store.submit("t", plan(wait("w", "go")))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow)
+            await asked.wait()  # it has seen all there was
+            server.store.signal("t", "1", "go", {"nonce": "n"})
+        assert [one.get("kind") for one in found] == ["admitted", "succeeded", "succeeded", None]
+        assert found[-1]["next"] == 3
+
+    asking(tmp_path, capsys, program)
+
+
+def test_a_reader_who_is_gone_is_no_error(monkeypatch):
+    """Writing to a pipe that nobody reads is told to the command, and leaves nothing to fail at the end."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert not say({"cursor": 1})
+        out.flush()
+
+
+# -- a server that is silent
+
+
+def test_a_silence_is_told_once_for_each(monkeypatch):
+    """A long silence is told once, a short one never; the next long one is told again."""
+    told: list[float] = []
+
+    async def run():
+        async def answer(stream):
+            lines = Lines(stream)
+            while (line := await lines.receive()) is not None:
+                if not is_silent:
+                    await lines.send({"id": json.loads(line)["id"], "ok": {}})
+
+        async def connect(host, port):
+            if is_silent:
+                raise OSError("refused")
+            ours, theirs = memory_stream_pair()
+            nursery.start_soon(answer, theirs)
+            return ours
+
+        monkeypatch.setattr("reference_runtime.client.connect", connect)
+        async with trio.open_nursery() as nursery, Client("h", 1, on_silence=told.append) as client:
+            for seconds, count in ((30, 1), (4, 1), (4, 1), (30, 2)):
+                is_silent = True
+                with pytest.raises(Unreachable):
+                    await client.call("ping", {}, Patience(total_ns=seconds * 10**9))
+                assert len(told) == count
+                is_silent = False
+                await client.call("ping", {})
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+    assert all(5 <= seconds < 8 for seconds in told)
+
+
+@pytest.mark.parametrize("log", ["off", "info"])
+def test_a_worker_without_a_server_says_so_once(log, capsys):
+    """On standard error: a line for people, or with a log, whose lines are all JSON, an event of it."""
+    argv = ["worker", "--server", "127.0.0.1:1", "--services", "lines://127.0.0.1:1", "--log", log, "--grace-ns", "0"]
+
+    async def run():
+        with trio.move_on_after(30):
+            await worker(parser(COMMANDS).parse_args(argv))
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+    out, err = capsys.readouterr()
+    (line,) = err.splitlines()
+    assert out == ""
+    if log == "off":
+        assert line.startswith("warning: no answer from 127.0.0.1:1 for ")
+    else:
+        said = json.loads(line)
+        assert (said["event"], said["server"]) == ("unanswering", "127.0.0.1:1")
+        assert said["seconds"] >= 5

@@ -13,8 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from reference_runtime import Client, Code, Patience, Refusal, Worker
-from reference_runtime.__main__ import _code as code_of
-from reference_runtime.__main__ import _parser
+from reference_runtime.__main__ import COMMANDS
+from reference_runtime.cli_options import code_of, parser
 from reference_runtime.documents import replayed
 from reference_runtime.evolution import load_transforms, transform
 from reference_runtime.interpreter import INTERPRETER, interpret_aside
@@ -156,7 +156,7 @@ def autojump_clock() -> trio.abc.Clock:
 )
 def test_a_worker_is_told_its_code_on_the_command_line(words, code):
     """The policy is the one that the other options are for, unless it is named."""
-    assert code_of(_parser().parse_args(["worker", "--services", "http://x:1", *words.split()])) == code
+    assert code_of(parser(COMMANDS).parse_args(["worker", "--services", "http://x:1", *words.split()])) == code
 
 
 def test_transforms_are_found_by_their_names(monkeypatch):

@@ -1,0 +1,146 @@
+"""The commands that ask a server: each asks, and shows the answer as JSON on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import uuid
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from reference_runtime import jsontext
+from reference_runtime.client import NS, Client, Patience
+from reference_runtime.model import Json, Refusal
+
+ENDS = ("done", "failed", "cancelled", "blocked")
+WATCH_S = 0.05
+PATIENCE_NS = 10 * NS
+
+
+async def submit(options: argparse.Namespace) -> int:
+    """Have a task done; with --wait, see it to its end."""
+    async with client_of(options) as client:
+        receipt = await client.submit(options.task, _plan_in(options.plan))
+        if not options.wait:
+            say({"task": receipt.task, "attempt": receipt.attempt})
+            return 0
+        while (standing := await client.status(options.task))["state"] not in ENDS:  # noqa: ASYNC110 - over a network
+            await trio.sleep(WATCH_S)
+        say(standing)
+        return 0 if standing["state"] == "done" else 1
+
+
+async def status(options: argparse.Namespace) -> None:
+    """Show how a task stands."""
+    async with client_of(options) as client:
+        say(await _standing(client, options.task))
+
+
+async def send_signal(options: argparse.Namespace) -> None:
+    """Tell a task something, once per id."""
+    async with client_of(options) as client:
+        say(await client.signal(options.task, options.id or options.name, options.name, options.payload))
+
+
+async def decide(options: argparse.Namespace) -> None:
+    """Approve or deny what a task asks for, as it stands now, once per id."""
+    async with client_of(options) as client:
+        asked = {
+            one["operation"]: one["digest"] for one in (await _standing(client, options.task)).get("approvals", ())
+        }
+        if options.operation not in asked:
+            raise Refusal(
+                "not-pending",
+                f"{options.operation!r} of {options.task!r} does not ask for a decision; asking: {', '.join(asked) or 'none'}",
+            )
+        id_ = options.id or f"{options.operation}:{options.decision}"
+        said = {"digest": asked[options.operation], "actor": options.actor, "nonce": id_}
+        say(await client.decide(options.task, id_, options.operation, options.decision, **said))
+
+
+async def cancel(options: argparse.Namespace) -> None:
+    """Stop a task for good."""
+    await _command(options, Client.cancel)
+
+
+async def pause(options: argparse.Namespace) -> None:
+    """Have nothing more of a task sent until it is resumed."""
+    await _command(options, Client.pause)
+
+
+async def resume(options: argparse.Namespace) -> None:
+    """Let a paused task go on."""
+    await _command(options, Client.unpause)
+
+
+async def events(options: argparse.Namespace) -> None:
+    """Show what happened to a task, one event a line, and last the cursor to come back with."""
+    after = options.after
+    async with client_of(options) as client:
+        while True:
+            page = await client.events(options.task, after)
+            after = page["next"]
+            if not all(say(event) for event in page["events"]):
+                return
+            is_over = any(frame["kind"] == "end" for frame in page["control"])
+            if is_over or not (page["events"] or options.follow):
+                say({"next": after, "control": page["control"]})
+                return
+            if not page["events"]:
+                await trio.sleep(WATCH_S)
+
+
+async def journal(options: argparse.Namespace) -> None:
+    """Show what was tried, received and refused for a task."""
+    async with client_of(options) as client:
+        say(await client.journal(options.task))
+
+
+async def artifacts(options: argparse.Namespace) -> None:
+    """Show every version of a task's artifacts, and what was uploaded and not accepted."""
+    async with client_of(options) as client:
+        say(await client.artifacts(options.task))
+
+
+def client_of(options: argparse.Namespace, on_silence: Callable[[float], object] | None = None) -> Client:
+    """A client of the server that the options name, which gives up after `PATIENCE_NS`."""
+    return Client(*options.server, patience=Patience(total_ns=PATIENCE_NS), on_silence=on_silence)
+
+
+def say(data: Any) -> bool:
+    """Write a line of JSON to standard output; False when nobody reads it any more, which is no error."""
+    try:
+        print(json.dumps(data), flush=True)  # noqa: T201 - the command's output
+    except BrokenPipeError:
+        # What is still buffered has to go somewhere, or the interpreter complains of it as it ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return False
+    return True
+
+
+async def _standing(client: Client, task: str) -> Json:
+    """The status of a task. Raises `Refusal` (`unknown-task`) when the server has none of that id."""
+    standing = await client.status(task)
+    if standing["state"] == "unknown":
+        raise Refusal("unknown-task", f"no task {task!r} at {client.host}:{client.port}")
+    return standing
+
+
+async def _command(options: argparse.Namespace, verb: Callable[[Client, str, str], Awaitable[Json]]) -> None:
+    """Give a command and show its disposition. An id of its own for each, since a second pause is no repeat of the first."""
+    async with client_of(options) as client:
+        say(await verb(client, options.task, options.id or uuid.uuid4().hex))
+
+
+def _plan_in(path: str) -> Any:
+    try:
+        return jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
+    except (OSError, ValueError) as error:
+        raise Refusal("bad-plan", f"{path}: {error}") from error

@@ -1,0 +1,162 @@
+"""What the command line takes: its commands, their options, and how the words of these are read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_args
+
+from reference_runtime import jsontext
+from reference_runtime.evolution import Code, CodePolicy
+from reference_runtime.server import LEASE_NS
+from reference_runtime.tools import CALL_NS
+from reference_runtime.worker import GRACE_NS, SLOTS
+
+ADDRESS = "127.0.0.1:7411"
+PORT_MAX = 65_535
+COUNT_MAX = 10**18
+
+Command = Callable[[argparse.Namespace], Awaitable[int | None]]
+Add = Callable[..., Any]
+
+
+def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """Reads a command line into options, of which `command` is the command to run; its docstring is its help."""
+    reader = argparse.ArgumentParser("reference_runtime", description="A small durable runtime for agents.")
+    added = reader.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, *, task: bool = False) -> Any:
+        command = commands[name]
+        one = added.add_parser(name, help=command.__doc__, description=command.__doc__)
+        one.set_defaults(command=command)
+        if task:
+            one.add_argument("task", help="the task's id")
+        if name != "serve":
+            one.add_argument("--server", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS})")
+        return one
+
+    _add_serve(add)
+    _add_worker(add)
+    _add_questions(add)
+    _add_words(add)
+    add("doctor").add_argument("--store", help="check this file instead of a server")
+    return reader
+
+
+def _add_questions(add: Add) -> None:
+    submitting = add("submit", task=True)
+    submitting.add_argument("plan", help="a file with the plan's JSON; - for standard input")
+    submitting.add_argument("--wait", action="store_true", help="until the task has ended; exit 1 unless it is done")
+    add("status", task=True)
+    reading = add("events", task=True)
+    reading.add_argument("--after", type=_count(0), default=0, metavar="CURSOR", help="only what came after it (0)")
+    reading.add_argument("--follow", action="store_true", help="go on until the task has ended")
+    add("journal", task=True)
+    add("artifacts", task=True)
+
+
+def _add_words(add: Add) -> None:
+    signalling = add("signal", task=True)
+    signalling.add_argument("name", help="the signal's name")
+    signalling.add_argument("--id", help="a repeat has the same id (the name)")
+    signalling.add_argument("--payload", type=_object, default={"nonce": ""}, help="a JSON object")
+    deciding = add("decide", task=True)
+    deciding.add_argument("operation", help="the id of the approval, as the status shows it")
+    deciding.add_argument("decision", choices=("approve", "deny"))
+    deciding.add_argument("--actor", required=True, help="who decides")
+    deciding.add_argument("--id", help="a repeat has the same id (OPERATION:DECISION)")
+    for name in ("cancel", "pause", "resume"):
+        add(name, task=True).add_argument("--id", help="a repeat has the same id (a new one)")
+
+
+def _add_serve(add: Add) -> None:
+    serving = add("serve")
+    serving.add_argument("--store", required=True, help="the file, made on first use")
+    serving.add_argument(
+        "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
+    )
+    serving.add_argument(
+        "--lease-ns", type=_count(1), default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})"
+    )
+    serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
+    serving.add_argument(
+        "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
+    )
+
+
+def _add_worker(add: Add) -> None:
+    working = add("worker")
+    working.add_argument("--services", required=True, help="where the tools are: http://host:port or lines://host:port")
+    working.add_argument(
+        "--workflows", metavar="MODULE", action="append", default=[], help="a module with workflows; may be repeated"
+    )
+    working.add_argument("--code", metavar="VERSION", default="1", help="the version of the code that it runs (1)")
+    working.add_argument(
+        "--older",
+        metavar="VERSION",
+        action="append",
+        default=[],
+        help="a version whose work it goes on with; may be repeated",
+    )
+    working.add_argument(
+        "--transform",
+        metavar="VERSION=NAME",
+        type=_pair,
+        action="append",
+        default=[],
+        help="the server's transform by which it goes on with the work of a version; may be repeated",
+    )
+    working.add_argument(
+        "--policy", choices=get_args(CodePolicy), help="how it goes on with the work of others (as the options say)"
+    )
+    working.add_argument("--name", default="worker", help="what its executions are called (worker)")
+    working.add_argument("--slots", type=_count(1), default=SLOTS, help=f"operations at a time ({SLOTS})")
+    working.add_argument(
+        "--call-timeout-ns", type=_count(1), default=CALL_NS, help=f"how long a call may take ({CALL_NS})"
+    )
+    working.add_argument(
+        "--grace-ns", type=_count(0), default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"
+    )
+    working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > PORT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not host:port, with a port of at most {PORT_MAX}")
+    return host, int(port)
+
+
+def _count(low: int) -> Callable[[str], int]:
+    """A reader of whole numbers that are not too small, and not too large for the store's clocks."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+        if not low <= number <= COUNT_MAX:
+            raise argparse.ArgumentTypeError(f"{text!r:.80} is no whole number from {low} to {COUNT_MAX}")
+        return number
+
+    return read
+
+
+def code_of(options: argparse.Namespace) -> Code:
+    """What a worker says of its code; the policy is the one that its other options are for, where none is named."""
+    meant: CodePolicy = "transform" if options.transform else "compatible" if options.older else "refuse"
+    return Code(options.code, options.policy or meant, tuple(options.older), dict(options.transform))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    older, _, name = text.partition("=")
+    if not older or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not VERSION=NAME")
+    return older, name
+
+
+def _object(text: str) -> Any:
+    try:
+        value = jsontext.read(text, unique=True)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a JSON object")
+    return value
