@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.campaign import judging
 from conformance.cli import engine as door
 from conformance.cli import listing, usage
 from conformance.mutants.outline import Outline
 from scenarios.faults import Reported
 from scenarios.obligations import Obligation
 from scenarios.obligations.catalogue import Promise
+from scenarios.rules import judge_all
 from scenarios.verdict import Finding
 from tests.bad_input_rig import Bench
 from tests.report_samples import FakeEngine
@@ -77,3 +79,12 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> None:
 def bench(tmp_path: Path) -> Bench:
     """A folder with adapters in it, and `simkit` run there for real."""
     return Bench(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def one_promise() -> Iterator[None]:
+    """Of the promises that a forgotten task breaks, the one that is named for it: a failure of one kind."""
+    silent = {id_: Finding() for id_ in ("DLN-3", "STA-1")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "judge_all", lambda history: {**judge_all(history), **silent})
+        yield

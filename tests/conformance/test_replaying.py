@@ -23,7 +23,8 @@ from scenarios.verdict import Finding, Violation
 from simkit.case import Case
 from simkit.errors import SimkitError
 
-MUTANT, SEED = "ack-before-commit", 50
+pytestmark = pytest.mark.usefixtures("one_promise")
+MUTANT, SEED = "ack-before-commit", 9
 
 
 def never() -> bool:
