@@ -1,7 +1,8 @@
 # Every target sets up `.venv` by itself when needed; when nothing changed that costs a blink.
 #
 #   make certify      certify DBOS at tier smoke: table on the screen, certificate in .simkit/
-#   make test         every test, with coverage              make quick   the same without the slow ones
+#   make test         every test                             make quick   the same without the slow ones
+#   make cover        every test, and what they never ran
 #   make lint         ruff, mypy, import-linter              make format  let ruff put things right
 #   make bench        rates beside those of peers            make docs    HTML into build/docs
 #   make yardstick    how fast known faults are found        make nightly what takes too long for a day's work
@@ -18,7 +19,7 @@ BIN = .venv/bin
 PACKAGES = simkit reference_runtime scenarios conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help setup certify test quick lint format bench yardstick nightly docs wheel lock clean
+.PHONY: help setup certify test cover quick lint format bench yardstick nightly docs wheel lock clean
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -30,6 +31,9 @@ certify: setup
 	$(BIN)/simkit certify '$(TARGET)' --tier $(TIER)
 
 test: setup
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+cover: setup
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report term $(PYTEST_ARGS)
 
 quick: setup
