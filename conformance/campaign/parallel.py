@@ -54,12 +54,25 @@ class Pool:
         """
         waiting: list[Future[Any]] = []
         while True:
-            while len(waiting) < ahead * self.processes and not self._stopping() and (task := next(tasks, None)):
+            lost = self._hand_out(tasks, waiting, ahead * self.processes)
+            if waiting:
+                yield self._result(waiting.pop(0))
+            elif lost is not None:
+                raise SimkitError(_lost()) from lost
+            else:
+                return
+
+    def _hand_out(
+        self, tasks: Iterator[tuple[Any, ...]], waiting: list[Future[Any]], most: int
+    ) -> BrokenProcessPool | None:
+        """Have up to `most` tasks waiting; what kept the next one from being taken, when a process is gone."""
+        while len(waiting) < most and not self._stopping() and (task := next(tasks, None)):
+            try:
                 with _shielded():  # the first task starts the processes
                     waiting.append(self._pool.submit(*task))
-            if not waiting:
-                return
-            yield self._result(waiting.pop(0))
+            except BrokenProcessPool as error:
+                return error
+        return None
 
     def _result(self, future: Future[Any]) -> Any:
         while True:
