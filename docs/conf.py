@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
 project = "simkit"
 author = "The simkit authors"
 copyright = "the simkit authors"
@@ -17,3 +20,8 @@ html_title = f"simkit {release}"
 html_theme_options = {"navigation_with_keys": True}
 exclude_patterns = ["build"]
 nitpicky = True
+
+
+def setup(app: Sphinx) -> None:
+    """Diagrams are shown as their text here; forges draw them."""
+    app.add_lexer("mermaid", TextLexer)
