@@ -51,9 +51,9 @@ async def steer(scene: Scene, one: Interruption, _passing: Passing | None) -> Fa
         scene.miss(one)
         return None
     scene.note(one)
-    for nth, params in enumerate(DIRECTIONS, 1):
-        nonce = scene.nonce_of(f"steer:{target}:{nth}")
-        await told(scene, questions.steer(scene.run, target, nth, params, nonce))
+    for params in DIRECTIONS:
+        number = scene.number_of(f"steer:{target}")
+        await told(scene, questions.steer(scene.run, target, number, params, scene.world.nonce()))
     return None
 
 

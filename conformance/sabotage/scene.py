@@ -56,6 +56,12 @@ class Scene:
     loose: int = 0
     noted: int = 0
     _nonces: dict[str, str] = attrs.field(factory=dict, init=False)
+    _given: dict[str, int] = attrs.field(factory=dict, init=False)
+
+    def number_of(self, kind: str) -> int:
+        """The next number of commands of one kind, from 1: one that is given anew is another one."""
+        self._given[kind] = self._given.get(kind, 0) + 1
+        return self._given[kind]
 
     def nonce_of(self, command: str) -> str:
         """The nonce that goes with a command: the same each time it is given, as its id is."""
