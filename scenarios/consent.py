@@ -80,10 +80,11 @@ def directed(facts: Facts, approve: Approve, index: int) -> tuple[Command, ...]:
 
 def is_outdated(facts: Facts, approve: Approve, digest: str, change: Command, index: int) -> bool:
     """Was this digest certainly known before a change, and does it fit nothing that was proposed from then until `index`?"""
-    later = [one for one in facts.steers(approve.of) if change.asked_at <= one.asked_at < index or one.ok_at is None]
+    steers = facts.steers(approve.of)
+    later = [one for one in steers if one.ok_at is None or (one.asked_at < index and not one.precedes(change))]
     if digest in {_digest(facts, approve, _params(one)) for one in later}:
         return False
-    before = [one for one in facts.steers(approve.of) if one.asked_at < change.asked_at]
+    before = [one for one in steers if one.asked_at < change.asked_at]
     known = {_digest(facts, approve, None), *(_digest(facts, approve, _params(one)) for one in before)}
     known |= {one.digest for one in facts.decisions(approve.id) if one.asked_at < change.asked_at}
     known |= {one.digest for seen, one in shown(facts, approve) if seen.answered < change.asked_at}

@@ -192,6 +192,14 @@ class Command:
         """Index of the first acknowledgement."""
         return next((ask.answered_at for ask in self.asks if ask.outcome == "ok"), None)
 
+    def precedes(self, later: Command) -> bool:
+        """Was it acknowledged before `later` was asked for the first time?
+
+        A command is taken at some instant between its first asking and its first acknowledgement. One that had to be asked
+        again can have been taken after another that was given later; which of the two came first nobody can say then.
+        """
+        return self.ok_at is not None and self.ok_at < later.asked_at
+
     @property
     def refused(self) -> bool:
         """Was every one of its asks answered with a definite error?"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scenarios.history import History
@@ -105,19 +105,24 @@ def _outdated(facts: Facts, call: Call, steers: list[Command]) -> Iterator[Viola
     """Requests that say what a direction had replaced, which had been taken before they were sent."""
     for request in facts.dispatches(call.id):
         taken = [one for one in steers if one.ok_at is not None and one.ok_at < request.at]
-        open_ = [one for one in steers if one not in taken and one.asked_at < request.at]
         if not taken or facts.late(request):
             continue
-        valid = {asked_for(one.payload.get("params"), request) for one in (taken[-1], *open_)}
-        replaced = {asked_for(one.payload.get("params"), request) for one in taken[:-1]} | {
-            asked_for(call.params, request)
-        }
+        valid = {asked_for(one.payload.get("params"), request) for one in standing(steers, request.at)}
+        replaced = {asked_for(one.payload.get("params"), request) for one in taken}
+        replaced.add(asked_for(call.params, request))
         if request.event.params in replaced - valid:
             sentence = (
                 f"{call.id!r} was to be done otherwise, which had been taken while a worker held it; it was sent as that "
                 "worker had read it before."
             )
             yield blame("stale acceptance", sentence, (taken[-1].asked_at, taken[-1].ok_at or 0, request.at), call.id)
+
+
+def standing(steers: Sequence[Command], index: int) -> tuple[Command, ...]:
+    """Directions that may be the one in force at event `index`: none that certainly came after has been taken since."""
+    asked = [one for one in steers if one.asked_at < index]
+    taken = [one for one in asked if one.disposition in _TAKEN and one.ok_at is not None and one.ok_at < index]
+    return tuple(one for one in asked if not any(one.precedes(later) for later in taken))
 
 
 def asked_for(params: Mapping[str, Any] | None, request: Request) -> str:

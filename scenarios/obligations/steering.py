@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
-from scenarios.obligations.fencing import asked_for
+from scenarios.obligations.fencing import asked_for, standing
 from scenarios.obligations.moving import stranded
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_early
@@ -200,7 +200,7 @@ def directions_are_taken_in_order(history: History) -> Finding:
         if not isinstance(call, Call) or not steers or request is None:
             continue
         before = [one for one in steers if one.ok_at is not None and one.ok_at < request.at]
-        if len(before) > 1 and not facts.late(request):
+        if len(standing(before, request.at)) < len(before) and not facts.late(request):
             deaths = sum((before[0].ok_at or 0) < death < request.at for death in facts.deaths)
             exercised += 1 + deaths
         found += [one for one in (_off_course(facts, call, before), _taken_too_late(facts, call, steers)) if one]
@@ -213,9 +213,8 @@ def _off_course(facts: Facts, call: Call, before: list[Command]) -> Violation | 
     if request is None or not before or facts.late(request):
         return None
     last = before[-1]
-    later = (one for one in facts.steers(call.id) if last.asked_at < one.asked_at < request.at)
-    valid = {asked_for(one.payload.get("params"), request) for one in (last, *later)}
-    replaced = {asked_for(one.payload.get("params"), request) for one in before[:-1]}
+    valid = {asked_for(one.payload.get("params"), request) for one in standing(facts.steers(call.id), request.at)}
+    replaced = {asked_for(one.payload.get("params"), request) for one in before}
     evidence = (last.asked_at, last.ok_at or 0, request.at)
     if request.event.params in valid:
         return None

@@ -134,6 +134,20 @@ holds(
 )
 holds(
     "OWN-3",
+    "both changes had to be asked again, and came to be taken in either order",
+    story(LETTER)
+    .decide("ok")
+    .desk("ok")
+    .steer("m", FIRST, outcome="indefinite")
+    .steer("m", SECOND, nth=2, outcome="indefinite")
+    .steer("m", SECOND, nth=2)
+    .steer("m", FIRST)
+    .decide("ok", nth=2, params=FIRST)
+    .call("m", params=asked(FIRST))
+    .done(),
+)
+holds(
+    "OWN-3",
     "it was changed before anybody had claimed it",
     story(LETTER).steer("m", FIRST).decide("ok", params=FIRST).desk("ok").call("m", params=asked(FIRST)).done(),
     exercised=0,

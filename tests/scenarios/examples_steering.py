@@ -241,6 +241,18 @@ holds(
     .done(),
     exercised=0,
 )
+def crossing(made: Story) -> Story:
+    """Neither direction was answered, and both are asked again: which of the two was taken first nobody can say."""
+    made = made.steer("b", PORT, 1, outcome="indefinite").steer("b", STARBOARD, 2, outcome="indefinite")
+    return made.steer("b", STARBOARD, 2).steer("b", PORT, 1)
+
+
+holds(
+    "SIG-6",
+    "both had to be asked again, and came to be taken in either order",
+    crossing(story(HELM)).call("a").call("b", params=says(PORT)).done(),
+    exercised=0,
+)
 breaks(
     "SIG-6",
     "the first direction wins",
