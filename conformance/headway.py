@@ -49,6 +49,10 @@ class Headway:
         """This approval was acknowledged."""
         self._over.add(approve.id)
 
+    def noticed(self, op: str) -> None:
+        """The harness has been told that the effect of this operation happened, whatever became of the answer."""
+        self._answered_ns.setdefault(op, self._now_ns())
+
     def shown(self, status: Status) -> None:
         """Take in what the harness alone can show: that a wait has run out, that a refusal was tolerated, a turn skipped."""
         for one in status.operations:

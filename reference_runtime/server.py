@@ -67,6 +67,7 @@ class Server(TurnVerbs):
         """Serve until cancelled. `task_status.started` gives the listeners, once connections are taken."""
         listeners = await trio.open_tcp_listeners(port, host=host)
         self._since = trio.current_time()
+        self.store.mend_hours()
         for generation, execution in self.store.leases():
             self._hold(generation, execution)
         async with trio.open_nursery() as self.nursery:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Literal
 
+from reference_runtime.clock import STEP_NS
 from reference_runtime.documents import parse, terms
 from reference_runtime.evolution import Transform
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
@@ -25,6 +26,7 @@ from reference_runtime.turns import Turns
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
 HOURS = (
     ("operation", "due_ns"),
+    ("operation", "opened_ns"),
     ("operation", "first_ns"),
     ("timer", "due_ns"),
     ("approval", "expires_ns"),
@@ -65,6 +67,21 @@ class Store(Turns):
         with self._transaction():
             for table, column in HOURS:
                 self.db.execute(f"UPDATE {table} SET {column} = {column} + ? WHERE {column} IS NOT NULL", (step_ns,))
+
+    def mend_hours(self) -> int:
+        """When the wall clock was set back while nobody looked, set everything back that is due by it; by how many nanoseconds.
+
+        Nothing that is open can have begun later than now; what has tells how far the clock was set back at least.
+        """
+        begun = self._row(
+            "SELECT max(ifnull(max(opened_ns), 0), ifnull((SELECT max(submitted_ns) FROM attempt a JOIN task ON attempt = a.id"
+            " WHERE outcome IS NULL), 0)) FROM operation WHERE state IN ('planned', 'dispatched', 'unknown')"
+        )
+        step_ns = min(0, time.time_ns() - begun[0]) if begun else 0
+        if step_ns > -STEP_NS:
+            return 0
+        self.set_hours(step_ns)
+        return -step_ns
 
     # -- admission
 

@@ -94,13 +94,16 @@ async def notice(scene: Scene, one: Interruption, _passing: Passing | None) -> F
 async def _notice(scene: Scene, one: Interruption) -> None:
     with scene.patience.held():
         await scene.world.sleep_ns(one.ns)
-    nonce = _effect_of(scene, one.target or one.site.op or "")
+    op = one.target or one.site.op or ""
+    nonce = _effect_of(scene, op)
     if nonce is None:
         scene.miss(one)
         return
     scene.note(one)
-    word = questions.notice(scene.run, one.target or one.site.op or "", nonce)
-    for question in (word, word, questions.notice(scene.run, NOBODY, scene.nonce_of("notice"))):
+    word = questions.notice(scene.run, op, nonce)
+    await _insist(scene, word)
+    scene.headway.noticed(op)
+    for question in (word, questions.notice(scene.run, NOBODY, scene.nonce_of("notice"))):
         await _insist(scene, question)
 
 

@@ -69,6 +69,38 @@ def test_what_is_due_stays_as_far_off(store: Store, clocks: list[int], step_ns: 
     assert [one["state"] for one in views.status(store, "u")["approvals"]] == ["pending"]
 
 
+def test_a_clock_set_back_while_no_server_was_up_is_told_by_what_had_begun(store: Store, clocks: list[int]) -> None:
+    """What was due is as far off as it had been when the work that tells it began; whoever looks again finds nothing to mend."""
+    store.submit("t", plan(sleep("s", 100)))
+    clocks[0] += 40 - HOUR_NS
+    assert store.mend_hours() == HOUR_NS - 40
+    assert store.mend_hours() == 0
+    clocks[0] += 99
+    assert store.fire_timers() == 0
+    clocks[0] += 1
+    assert store.fire_timers() == 1
+
+
+def test_a_clock_that_was_seen_to_be_set_is_not_mended_again(store: Store, clocks: list[int]) -> None:
+    """Nor is one that went on while no server was up, or that was set by too little to be told."""
+    store.submit("t", plan(sleep("s", 100)))
+    clocks[0] -= HOUR_NS
+    store.set_hours(-HOUR_NS)
+    assert store.mend_hours() == 0
+    clocks[0] += 2 * HOUR_NS
+    assert store.mend_hours() == 0
+    clocks[0] -= 2 * HOUR_NS + STEP_NS // 2
+    assert store.mend_hours() == 0
+
+
+def test_work_that_is_over_tells_nothing_of_the_clock(store: Store, clocks: list[int]) -> None:
+    """Whatever was done before it was set back."""
+    store.submit("t", plan(call("a")))
+    settle(store, in_hand(store)["a"])
+    clocks[0] -= HOUR_NS
+    assert store.mend_hours() == 0
+
+
 @pytest.mark.parametrize("step_ns", [HOUR_NS, -HOUR_NS])
 def test_a_server_notices(store: Store, monkeypatch: pytest.MonkeyPatch, step_ns: int) -> None:
     """The clock is set while a timer runs, which then takes neither an hour nor no time at all."""

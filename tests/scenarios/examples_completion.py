@@ -122,6 +122,11 @@ holds(
     listed(said("failed", made=OPTIONAL).done(ops=PASSED), "p").settled(),
     exercised=0,
 )
+holds(
+    "CPL-2",
+    "away, and then the worker who had heard it was gone, too",
+    ended(said("unavailable").crash(), "blocked", "unresolved", "check-timeout: c"),
+)
 breaks("CPL-2", "failed, and done", listed(said("failed").done(), "p").settled(), "false certainty")
 breaks("CPL-2", "left out, and done", listed(said("skipped").done(), "p").settled(), "false certainty")
 breaks(
