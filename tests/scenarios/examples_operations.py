@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scenarios.history import STORM
 from scenarios.plan import Call
 from tests.scenarios.build import Story, par, plan, seq
 from tests.scenarios.examples import breaks, holds
@@ -32,6 +33,18 @@ holds(
     .call("a")
     .status("running", attempt="t", execution="e1")
     .crash()
+    .status("running", attempt="t", execution="e1"),
+)
+holds(
+    "DUR-7",
+    "in a storm, the dead worker's last question comes after the new worker's first",
+    Story(CHAIN, **IDS)
+    .fired(STORM)
+    .up()
+    .start()
+    .status("running", attempt="t", execution="e1")
+    .crash()
+    .call("a")
     .status("running", attempt="t", execution="e1"),
 )
 holds(
