@@ -267,6 +267,11 @@ class Facts:
 
     # --- what was done to it ---------------------------------------------------------------------------------------
 
+    @property
+    def is_stormy(self) -> bool:
+        """Did the world itself misbehave for a while, so that what was on its way may have come late, twice or never?"""
+        return self.storm != (0, 0)
+
     def struck(self, action: str, before: int | None = None) -> bool:
         """Did an interruption of this kind take place (before event `before`)?"""
         return any(name == action and (before is None or at < before) for at, name, _ in self.fired)

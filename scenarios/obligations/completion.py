@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from scenarios.bodies import ArtifactEntry
 from scenarios.bodies import Verdict as Row
-from scenarios.history import ACCEPTED, STORM, TERMINAL, History
+from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
-from scenarios.observed import Request, Seen
+from scenarios.observed import Seen
 from scenarios.plan import Artifact, Check, Fail
 from scenarios.publishing import Verdict, artifacts_of_run, checks_of_run, current, digest_of, parse_subject, verdicts
+from scenarios.repetition import is_calm
 from scenarios.verdict import Finding, Violation
 
 #: What a checker may say that is no pass.
@@ -159,9 +160,11 @@ def _may_be_given_up(facts: Facts) -> bool:
 def _misnamed(facts: Facts) -> Iterator[Violation]:
     """Ends whose reason is something that no checker has said."""
     asked = [one for check in facts.history.plan.checks() for one in facts.dispatches(check.id)]
-    if any(_may_be_unheard(facts, one) for one in asked):
+    if any(one.unanswered for one in asked):
         return
     for seen in facts.statuses:
+        if not is_calm(facts, seen.answered):
+            return  # what a checker said may have been lost on its way, and then it took too long
         what = (seen.status.reason_code or "").removeprefix("check-")
         told = [one for one in asked if one.replied_at is not None and one.replied_at < seen.answered]
         outcomes = {one.reply.outcome for one in told if one.reply is not None}
@@ -170,12 +173,6 @@ def _misnamed(facts: Facts) -> Iterator[Violation]:
                 f"The run ended {seen.status.state} because of {seen.status.reason_code!r}, which no checker has said."
             )
             yield blame("false certainty", sentence, (told[-1].at, seen.asked, seen.answered), told[-1].op)
-
-
-def _may_be_unheard(facts: Facts, request: Request) -> bool:
-    """May what a checker said have been lost on its way, or on from the one who asked, so that to the run it took too long?"""
-    gone = facts.struck(STORM) or bool(facts.paused) or any(request.at < death for death in facts.deaths)
-    return request.unanswered or gone
 
 
 @obligation(

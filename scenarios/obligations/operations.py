@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 
-from scenarios.history import STORM, TERMINAL, History
+from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
@@ -85,7 +85,7 @@ def _operation_vanished(facts: Facts) -> Iterator[Violation]:
 
 def _execution_kept(facts: Facts) -> Iterator[Violation]:
     """The old execution id is still shown though every worker it can have belonged to is dead and a new one works."""
-    if not facts.history.declared.shows_attempts or facts.struck(STORM):
+    if not facts.history.declared.shows_attempts or facts.is_stormy:
         return  # what a dead worker had asked for may come late in a storm, and then it is given work once more
     first: dict[str, Seen] = {}
     for after in facts.statuses:
