@@ -7,7 +7,8 @@ the log there, which silently takes back what was committed after it. So a store
   SQLite's own `cksumvfs` does); a page nobody reads costs nothing, so opening a large store stays cheap;
 - after each sync of a commit, the log's salts and its number of frames are put into the *mark*, a small file of its own. At
   opening the log must reach at least as far. The mark is not synced: it may fall back after a power loss, never run ahead, so
-  it accuses nobody wrongly; a mark that is itself damaged says nothing.
+  it accuses nobody wrongly; a mark that is itself damaged says nothing;
+- the first page says which log belongs to the file (`binding`): without it, or with another one, the file is not the whole.
 
 The frames of the log need no more: SQLite verifies their own checksums when it opens it.
 """
@@ -21,10 +22,17 @@ from typing import Any
 
 import apsw
 
-#: Bytes at the end of each page that SQLite leaves to us, as byte 20 of the file says. Two bits set: no single one that turns
-#: over makes it zero, the number of a store that was made before there were checksums.
-RESERVED_BYTES = 12
-_RESERVED_AT = 20
+from reference_runtime.binding import (
+    FREE,
+    RESERVED_AT,
+    RESERVED_BYTES,
+    bind,
+    bound_to,
+    is_binding,
+    log_name,
+    read_binding,
+)
+
 _PAGE_BYTES_MIN = 512
 _LOG_HEADER = struct.Struct(">8I")  # magic, format, page size, checkpoints, two salts, two checksums
 _FRAME_HEADER = struct.Struct(">6I")  # page, size after a commit or 0, two salts, two checksums
@@ -44,12 +52,16 @@ def checked_vfs() -> str:
 def log_damage(path: str, frames: int) -> str | None:
     """What is wrong with the log of the store at `path`, of which SQLite accepts `frames`; None when nothing is."""
     log, mark = Path(f"{path}-wal"), Path(f"{path}-mark")
-    header = _head(log, _LOG_HEADER.size)
-    if len(header) < _LOG_HEADER.size or not any(header):
-        return None  # nothing was ever committed to it
+    header, bound = _head(log, _LOG_HEADER.size), bound_to(apsw.vfs_names()[0], path)
+    if len(header) < _LOG_HEADER.size or not any(header):  # nothing was ever committed to it, or it is lost
+        return (
+            None if bound == FREE else f"{log} is gone or empty, and only there was what was committed last to {path}"
+        )
     salts = _salts(header)
     if salts is None:
         return f"the head of {log} does not match its checksum"
+    if bound not in (FREE, log_name(salts)):
+        return f"{log} is not the log that belongs to {path}, but one of another time or another store"
     known = read_mark(_head(mark, _MARK.size))
     if known is not None and known[0] == salts and frames < known[1]:
         return f"{log} is whole up to frame {frames} only, and {known[1]} were committed"
@@ -58,10 +70,13 @@ def log_damage(path: str, frames: int) -> str | None:
 
 def frames_left(path: str) -> int:
     """How many committed frames the log beside `path` holds for certain. SQLite throws a log away whose file is empty."""
-    header, known = _head(Path(f"{path}-wal"), _LOG_HEADER.size), read_mark(_head(Path(f"{path}-mark"), _MARK.size))
-    if known is None or len(header) < _LOG_HEADER.size or _salts(header) != known[0]:
+    log = Path(f"{path}-wal")
+    header, known = _head(log, _LOG_HEADER.size), read_mark(_head(Path(f"{path}-mark"), _MARK.size))
+    if len(header) < _LOG_HEADER.size or (salts := _salts(header)) is None:
         return 0
-    return known[1]
+    if known is not None and known[0] == salts:
+        return known[1]
+    return (log.stat().st_size - _LOG_HEADER.size) // (_FRAME_HEADER.size + int.from_bytes(header[8:12]))
 
 
 def read_mark(data: bytes) -> tuple[tuple[int, int], int] | None:
@@ -104,6 +119,11 @@ class _Checked(apsw.VFS):
             return _Log(self.base, name, flags)
         return super().xOpen(name, flags)
 
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802 - the interface of a VFS
+        if filename.endswith("-wal"):
+            bind(self.base, filename.removesuffix("-wal"), FREE)
+        super().xDelete(filename, syncdir)
+
 
 _LAYERS: dict[str, _Checked] = {}
 
@@ -122,12 +142,16 @@ class _Pages(apsw.VFSFile):
             self._look(data)
         if amount >= _PAGE_BYTES_MIN and self._has_checksums and _checksum(data, offset) != data[-4:]:
             raise apsw.CorruptError(self._damaged(offset // amount + 1, "does not match its checksum"))
+        if offset == 0 and amount >= _PAGE_BYTES_MIN and not is_binding(read_binding(super().xRead)):
+            raise apsw.CorruptError(self._damaged(1, "does not tell which log belongs to it"))
         return data
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - the interface of a VFS file
         if offset == 0:
             self._look(data)
         if len(data) >= _PAGE_BYTES_MIN and self._has_checksums:
+            if offset == 0:  # what SQLite has of the binding is as old as its copy of the page
+                data = data[:-RESERVED_BYTES] + read_binding(super().xRead) + data[-4:]
             data = data[:-4] + _checksum(data, offset)
         super().xWrite(data, offset)
 
@@ -137,32 +161,39 @@ class _Pages(apsw.VFSFile):
 
     def _look(self, data: bytes) -> None:
         """Learn from the beginning of the file whether its pages have checksums."""
-        if len(data) > _RESERVED_AT and any(data):
-            if data[_RESERVED_AT] not in (0, RESERVED_BYTES):
-                raise apsw.CorruptError(self._damaged(1, f"reserves {data[_RESERVED_AT]} bytes of each page"))
-            self._has_checksums = data[_RESERVED_AT] == RESERVED_BYTES
+        if len(data) > RESERVED_AT and any(data):
+            if data[RESERVED_AT] not in (0, RESERVED_BYTES):
+                raise apsw.CorruptError(self._damaged(1, f"reserves {data[RESERVED_AT]} bytes of each page"))
+            self._has_checksums = data[RESERVED_AT] == RESERVED_BYTES
 
     def _damaged(self, page: int, how: str) -> str:
         return f"page {page} of {self._path} {how}; restore the folder from a copy"
 
 
 def _checksum(page: bytes, offset: int) -> bytes:
-    """Of a page without its last four bytes, and of its place in the file."""
-    return zlib.crc32(memoryview(page)[:-4], offset & 0xFFFFFFFF).to_bytes(4)
+    """Of a page without its last four bytes, and of its place in the file; the first page's binding counts as `FREE`."""
+    covered = memoryview(page)[:-4]
+    if offset == 0:
+        return zlib.crc32(FREE, zlib.crc32(covered[: -len(FREE)])).to_bytes(4)
+    return zlib.crc32(covered, offset & 0xFFFFFFFF).to_bytes(4)
 
 
 class _Log(apsw.VFSFile):
-    """The log: after each sync that makes a commit durable, its end is marked."""
+    """The log: after each sync that makes a commit durable, its end is marked; the first one binds the file to it."""
 
     def __init__(self, base: str, name: Any, flags: list[int]) -> None:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         super().__init__(base, name, flags)
+        self._base, self._store = base, path.removesuffix("-wal")
+        self._bound: bytes | None = None  # what the file says; None: not known
         self._mark = apsw.VFSFile(base, f"{path.removesuffix('-wal')}-mark", [_MARK_FLAGS, 0])
         self._frame_bytes = 0
         self._salts = (0, 0)
         self._committed = 0  # frames up to the last commit that was written and is not marked
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - the interface of a VFS file
+        if offset == 0 and self._may_be_bound():
+            self._say(FREE)
         super().xWrite(data, offset)
         if offset == 0:
             _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(data)
@@ -173,9 +204,24 @@ class _Log(apsw.VFSFile):
     def xSync(self, flags: int) -> None:  # noqa: N802 - the interface of a VFS file
         super().xSync(flags)
         if self._committed:
+            self._say(log_name(self._salts))
             marked = _MARK.pack(*self._salts, self._committed, 0)[:-4]
             self._committed = 0
             self._mark.xWrite(marked + zlib.crc32(marked).to_bytes(4), 0)
+
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802 - the interface of a VFS file
+        if newsize == 0:
+            self._say(FREE)
+        super().xTruncate(newsize)
+
+    def _may_be_bound(self) -> bool:
+        return self._bound != FREE and bound_to(self._base, self._store) != FREE
+
+    def _say(self, said: bytes) -> None:
+        """Have the file say which log belongs to it."""
+        if self._bound != said:
+            self._bound = None  # until this is done
+            self._bound = said if bind(self._base, self._store, said) else None
 
     def xClose(self) -> None:  # noqa: N802 - the interface of a VFS file
         self._mark.xClose()

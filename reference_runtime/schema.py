@@ -20,7 +20,8 @@ from pathlib import Path
 
 import apsw
 
-from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, frames_left, log_damage
+from reference_runtime.binding import RESERVED_BYTES
+from reference_runtime.integrity import checked_vfs, frames_left, log_damage
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
 from reference_runtime.turn_records import WORKFLOW_TABLES
@@ -220,6 +221,8 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
     try:
         db = apsw.Connection(path, vfs=checked_vfs(), statementcachesize=512)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # or joins are planned anew each time a value is bound
+        if not is_used:
+            db.reserve_bytes("main", RESERVED_BYTES)  # so that the file has room for its binding from its first byte on
         _settle_pragmas(db, path)
         if is_used:
             _check_log(db, path)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_runtime import Store, StoreError, views
-from reference_runtime.integrity import RESERVED_BYTES, checked_vfs, log_damage, read_mark
+from reference_runtime.binding import RESERVED_BYTES
+from reference_runtime.integrity import checked_vfs, log_damage, read_mark
 from tests.runtime_rig import call, plan
 
 PLAN = {
