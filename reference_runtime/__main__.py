@@ -7,6 +7,7 @@ Data goes to standard output, as JSON; everything else to standard error. Exit c
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from reference_runtime import cli
 from reference_runtime.cli import client_of, say
 from reference_runtime.cli_options import Command, code_of, parser
 from reference_runtime.client import Unreachable
+from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
 from reference_runtime.log import OFF, Log, to_standard_error
@@ -77,7 +79,12 @@ async def serve(options: argparse.Namespace) -> None:
     transforms = {name: one for module in options.transforms for name, one in load_transforms(module).items()}
     store = Store.open(options.store, policy=Policy(tasks_max=options.tasks_max), transforms=transforms)
     store.forget_when_told(os.environ)
-    server = Server(store, lease_ns=options.lease_ns)
+    log = to_standard_error() if options.log == "info" else OFF
+    room = descriptors_for(options.connections_max)
+    if room < options.connections_max:
+        log("fewer-connections", asked=options.connections_max, room=room)
+    server = Server(store, lease_ns=options.lease_ns, connections=Connections(room, log=log))
+    logging.getLogger("trio.serve_listeners").addFilter(_without_traceback)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_when_told, nursery.cancel_scope.cancel)
@@ -85,6 +92,7 @@ async def serve(options: argparse.Namespace) -> None:
                 listeners = await nursery.start(server.serve, host, port)
             except OSError as error:
                 raise Refusal("cannot-listen", f"{host}:{port}: {error}") from error
+            keep_alive(listeners)
             say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
     except BaseException:
         store.leave()
@@ -134,6 +142,12 @@ async def doctor(options: argparse.Namespace) -> None:
     store.close()
     if integrity != "ok":
         raise Refusal(DAMAGED, f"{options.store}: {integrity:.200}; restore the folder from a copy")
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Have trio tell in one line that the system has no descriptor for another connection; where it was is of no interest."""
+    record.exc_info = None
+    return True
 
 
 async def _when_told(stop: Callable[[], object]) -> None:

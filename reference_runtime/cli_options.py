@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from reference_runtime import jsontext
+from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
@@ -79,6 +80,13 @@ def _add_serve(add: Add) -> None:
         "--lease-ns", type=_count(1), default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})"
     )
     serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
+    serving.add_argument(
+        "--connections-max",
+        type=_count(1),
+        default=CONNECTIONS_MAX,
+        help=f"connections open at once; one more is refused ({CONNECTIONS_MAX})",
+    )
+    serving.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
     serving.add_argument(
         "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
     )

@@ -14,8 +14,8 @@ import attrs
 import trio
 
 from reference_runtime.connecting import connect
-from reference_runtime.model import Json, Receipt
-from reference_runtime.rpc import ANSWER_BYTES_MAX, LINE_BYTES_MAX, LOST, Lines, parse_answer, result_of
+from reference_runtime.model import Json, Receipt, Refusal
+from reference_runtime.rpc import ANSWER_BYTES_MAX, CROWDED, LINE_BYTES_MAX, LOST, Lines, parse_answer, refusal_in
 
 NS = 1_000_000_000
 CONNECTIONS_IDLE_MAX = 8
@@ -107,19 +107,24 @@ class Client:
         return await self.call("unpause", {"task": task, "id": id_})
 
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
-        """Ask until answered. Raises `Refusal` for a no (`too-large`: for what was asked), `Unreachable` when patience ends."""
+        """Ask until answered. Raises `Refusal` for a no (`too-large`: for what was asked; `too-many-connections`: when patience
+        ends and there never was room), `Unreachable` when patience ends.
+        """
         patience = patience or self.patience
         total_s = float("inf") if patience.total_ns is None else patience.total_ns / NS
-        end, tries = trio.current_time() + total_s, 0
+        end, tries, crowded = trio.current_time() + total_s, 0, list[Refusal]()
         while (now := trio.current_time()) < end:
             with trio.move_on_at(min(end, now + patience.answer_ns / NS)):
-                answer = await self._ask(verb, params)
+                answer = await self._ask(verb, params, crowded)
                 if answer is not None:
                     return answer
             self._note_silence(now)
             await trio.sleep_until(min(end, trio.current_time() + self.backoff_ns(tries, patience) / NS))
             tries += 1
-        raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s")
+        if crowded and len(crowded) == tries:  # it was never asked at all
+            raise crowded[-1]
+        last = f"; the last one it gave was {crowded[-1]}" if crowded else ""
+        raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s{last}")
 
     def backoff_ns(self, tries: int, patience: Patience) -> int:
         """Doubling, half of it left to chance."""
@@ -135,8 +140,10 @@ class Client:
             self._is_silence_told = True
             self._on_silence(silent_s)
 
-    async def _ask(self, verb: str, params: Mapping[str, Any]) -> Json | None:
-        """One request over one connection; None when the answer is lost. The connection is kept only after an answer."""
+    async def _ask(self, verb: str, params: Mapping[str, Any], crowded: list[Refusal]) -> Json | None:
+        """One request over one connection; None when the answer is lost, or the connection was refused, which is put down in
+        `crowded`. The connection is kept only after an answer.
+        """
         self._requests += 1
         id_, lines = self._requests, None
         answered = False
@@ -144,13 +151,19 @@ class Client:
             lines = self._idle.pop() if self._idle else await self._connect()
             await lines.send({"id": id_, "verb": verb, "params": params}, LINE_BYTES_MAX)
             message = parse_answer(await lines.receive(), id_)
+            if (no := refusal_in(message)) is not None and no.code == CROWDED:
+                crowded.append(no)
+                return None
             answered, self._silent_since, self._is_silence_told = True, None, False
         except (*LOST, ValueError):
             return None
         finally:
             if lines is not None and not (answered and self._keep(lines)):
                 await trio.aclose_forcefully(lines.stream)
-        return result_of(message)
+        if no is not None:
+            raise no
+        result: Json = message["ok"]
+        return result
 
     async def _connect(self) -> Lines:
         return Lines(await connect(self.host, self.port), ANSWER_BYTES_MAX)

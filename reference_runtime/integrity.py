@@ -68,15 +68,9 @@ def log_damage(path: str, frames: int) -> str | None:
     return None
 
 
-def frames_left(path: str) -> int:
-    """How many committed frames the log beside `path` holds for certain. SQLite throws a log away whose file is empty."""
-    log = Path(f"{path}-wal")
-    header, known = _head(log, _LOG_HEADER.size), read_mark(_head(Path(f"{path}-mark"), _MARK.size))
-    if len(header) < _LOG_HEADER.size or (salts := _salts(header)) is None:
-        return 0
-    if known is not None and known[0] == salts:
-        return known[1]
-    return (log.stat().st_size - _LOG_HEADER.size) // (_FRAME_HEADER.size + int.from_bytes(header[8:12]))
+def is_log_left(path: str) -> bool:
+    """Whether the log beside `path` holds any frame. SQLite throws a log away whose file is empty."""
+    return any(_head(Path(f"{path}-wal"), _LOG_HEADER.size + _FRAME_HEADER.size)[_LOG_HEADER.size :])
 
 
 def read_mark(data: bytes) -> tuple[tuple[int, int], int] | None:

@@ -22,6 +22,11 @@ ANSWER_BYTES_MAX = 64 * LINE_BYTES_MAX
 #: What a peer can do to a connection; none of it says anything about what the peer did.
 LOST = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
+#: The code of the refusal of a connection, whatever would be asked over it: it may be tried again.
+CROWDED = "too-many-connections"
+#: What is sent at a time; how long a peer takes is counted from piece to piece.
+PIECE_BYTES = 256 * 1024
+
 #: The verbs, their fields and the types these must have; a field that is not listed is refused by name.
 VERBS: Mapping[str, Mapping[str, type]] = {
     "ping": {},
@@ -81,13 +86,17 @@ WHOLE_MIN, WHOLE_MAX = -(2**63), 2**63 - 1
 
 
 class Lines:
-    """A byte stream cut into lines of at most `bytes_max` bytes."""
+    """A byte stream cut into lines of at most `bytes_max` bytes.
+
+    `since` is when a line began that has not ended, or the piece of one that is being sent; None between lines.
+    """
 
     def __init__(self, stream: trio.abc.Stream, bytes_max: int = LINE_BYTES_MAX) -> None:
         self.stream = stream
         self.bytes_max = bytes_max
         self._pending = bytearray()
         self._searched = 0
+        self.since: float | None = None
 
     async def send(self, message: Json, bytes_max: int = ANSWER_BYTES_MAX) -> None:
         """Send one line. Raises `Refusal` (`too-large`), and sends nothing, when that would be longer than `bytes_max`."""
@@ -95,7 +104,14 @@ class Lines:
         if len(line) > bytes_max:
             what = message.get("verb") or "what there is to answer"
             raise Refusal("too-large", f"{what} is {len(line)} bytes of JSON; a line is at most {bytes_max}")
-        await self.stream.send_all(line)
+        self.since = trio.current_time()
+        if len(line) <= PIECE_BYTES:
+            await self.stream.send_all(line)
+        else:
+            for start in range(0, len(line), PIECE_BYTES):
+                self.since = trio.current_time()
+                await self.stream.send_all(line[start : start + PIECE_BYTES])
+        self.since = None
 
     async def receive(self) -> bytes | None:
         """The next line, or None at the end. Raises ValueError when a line is too long."""
@@ -103,10 +119,13 @@ class Lines:
             self._searched = len(self._pending)
             if self._searched > self.bytes_max:
                 raise ValueError(f"a line is at most {self.bytes_max} bytes")
+            if self._pending and self.since is None:
+                self.since = trio.current_time()
             chunk = await self.stream.receive_some()
             if not chunk:
                 return None
             self._pending += chunk
+        self.since = None
         line = bytes(self._pending[:end])
         del self._pending[: end + 1]
         self._searched = 0
@@ -175,18 +194,21 @@ def parse_answer(line: bytes | None, id_: int) -> Json:
     """The answer to request `id_`, the only one that was asked on its connection; a request that could not be read is refused
     without its id. Raises ValueError when it is none, so that it counts as lost.
     """
-    message: Any = json.loads(line or b"null")
+    try:
+        message: Any = json.loads(line or b"null")
+    except RecursionError:
+        raise ValueError("the answer is nested too deep") from None
     said = message.keys() if isinstance(message, dict) else set[str]()
     ids = (id_, None) if "error" in said else (id_,)
-    if not ({"ok", "error"} & said) or message.get("id") not in ids:
+    kind = "error" if "error" in said else "ok"
+    if not isinstance(message, dict) or not isinstance(message.get(kind), dict) or message.get("id") not in ids:
         raise ValueError(f"expected the answer to request {id_}; got {(line or b'')[:120]!r}")
     answer: Json = message
     return answer
 
 
-def result_of(answer: Json) -> Json:
-    """The result in an answer. Raises `Refusal` when it is a no."""
-    if "error" in answer:
-        raise Refusal(answer["error"]["code"], answer["error"]["message"])
-    result: Json = answer["ok"]
-    return result
+def refusal_in(answer: Json) -> Refusal | None:
+    """The refusal that an answer is; None where it has a result."""
+    if "error" not in answer:
+        return None
+    return Refusal(str(answer["error"].get("code")), str(answer["error"].get("message")))

@@ -21,7 +21,7 @@ from pathlib import Path
 import apsw
 
 from reference_runtime.binding import RESERVED_BYTES
-from reference_runtime.integrity import checked_vfs, frames_left, log_damage
+from reference_runtime.integrity import checked_vfs, is_log_left, log_damage
 from reference_runtime.model import Refusal
 from reference_runtime.records import RECORDS
 from reference_runtime.turn_records import WORKFLOW_TABLES
@@ -212,10 +212,10 @@ def open_database(path: str, known: int = SCHEMA_VERSION) -> apsw.Connection:
             path = os.path.realpath(path)  # SQLite keeps the log beside the file itself, and so do we
     except (OSError, ValueError) as error:
         raise StoreError("store-missing", f"{path!r:.200} is no place for a store: {error!s:.200}") from error
-    if not is_used and (frames := frames_left(path)):
+    if not is_used and is_log_left(path):
         raise StoreError(
             DAMAGED,
-            f"{path} is gone or empty, and {frames} frames of it are in its log; restore the folder from a copy",
+            f"{path} is gone or empty, and its log holds a part of it; restore the folder from a copy",
         )
     db = None
     try:

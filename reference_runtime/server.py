@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
 import attrs
@@ -21,6 +21,7 @@ import trio
 
 from reference_runtime import views
 from reference_runtime.clock import Steps
+from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
 from reference_runtime.events import events
 from reference_runtime.evolution import Code
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
@@ -42,9 +43,17 @@ WAITING = frozenset({"claim", "claim_turns"})
 class Server(TurnVerbs):
     """One store and everybody who talks to it."""
 
-    def __init__(self, store: Store, *, lease_ns: int = LEASE_NS, poll_ns: int = POLL_NS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        lease_ns: int = LEASE_NS,
+        poll_ns: int = POLL_NS,
+        connections: Connections | None = None,
+    ) -> None:
         super().__init__()
         self.store = store
+        self.connections = connections or Connections()
         self.lease_ns = lease_ns
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
@@ -281,6 +290,7 @@ class Server(TurnVerbs):
             if fired + self.reassign():
                 self.notify()
                 continue
+            await self.connections.drop_stalled()
             expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))
             longest = trio.current_time() + self.poll_ns / NS
             self._wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
@@ -311,16 +321,22 @@ class Server(TurnVerbs):
     # -- connections
 
     async def _converse(self, stream: trio.abc.Stream) -> None:
+        self.connections.excuse()
         """Answer one connection's requests in order, until it is gone; a request that waits is then given up."""
         lines = Lines(stream)
-        while (line := await _next(lines)) is not None:
-            answer = await self.answer(line, lines)
-            if answer is None:
-                return
-            try:
-                await _send(lines, answer)
-            except LOST:
-                return
+        if not self.connections.enter(lines):
+            await self.connections.refuse(lines)
+            return
+        try:
+            while (line := await next_request(lines)) is not None:
+                answer = await self.answer(line, lines)
+                if answer is None:
+                    return
+                await send_answer(lines, answer)
+        except LOST:
+            return
+        finally:
+            self.connections.leave(lines)
 
     async def answer(self, line: bytes, lines: Lines | None = None) -> Json | None:
         """The answer to one request line; None when it had to wait, and meanwhile the connection (`lines`) was gone."""
@@ -330,55 +346,15 @@ class Server(TurnVerbs):
         try:
             id_, verb, params = parse_request(line)
         except Refusal as no:
-            return _no(None, no)
+            return denial(None, no)
         answered = self._answered(id_, getattr(self, verb)(**params))
-        return await (answered if lines is None or verb not in WAITING else _while_there(lines, answered))
+        return await (answered if lines is None or verb not in WAITING else while_there(lines, answered))
 
     async def _answered(self, id_: int, result: Awaitable[Json]) -> Json:
         try:
             return {"id": id_, "ok": await result}
         except Refusal as no:
-            return _no(id_, no)
-
-
-async def _next(lines: Lines) -> bytes | None:
-    """The next request; None when the connection is gone, or nothing more can be read from it, which is said."""
-    try:
-        return await lines.receive()
-    except LOST:
-        return None
-    except ValueError as error:
-        with suppress(*LOST):
-            await lines.send(_no(None, Refusal("too-large", str(error))))
-        return None
-
-
-async def _send(lines: Lines, answer: Json) -> None:
-    """Send an answer, or that it is too long to be one. Raises as a stream does."""
-    try:
-        await lines.send(answer)
-    except Refusal as no:
-        await lines.send(_no(answer["id"], no))
-
-
-async def _while_there(lines: Lines, answered: Awaitable[Json]) -> Json | None:
-    """An answer that takes its time; None, and it is given up, when the connection is gone before."""
-
-    async def watch() -> None:
-        with suppress(*LOST):
-            await lines.until_end()
-        nursery.cancel_scope.cancel()
-
-    answer: Json | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch)
-        answer = await answered
-        nursery.cancel_scope.cancel()
-    return answer
-
-
-def _no(id_: int | None, no: Refusal) -> Json:
-    return {"id": id_, "error": {"code": no.code, "message": no.message}}
+            return denial(id_, no)
 
 
 def _monotonic(at_ns: int | None) -> float:

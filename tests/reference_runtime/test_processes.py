@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from reference_runtime import Client
+from reference_runtime import Client, Patience, Refusal, Unreachable
 from reference_runtime.model import Json
 from tests.runtime_rig import MS, call, par, plan, sleep, states, until, wait
 
@@ -151,3 +151,30 @@ def test_a_worker_stops_when_told(tmp_path):
             assert worker.wait() == 0
     assert [one["event"] for one in said] == ["ready", "stopping", "released"]
     assert {one["execution"] for one in said} == {"worker#1"}
+
+
+def test_a_server_without_descriptors_says_so(tmp_path):
+    """As many connections as it has descriptors for; one more is refused in words, and what it logs are lines of JSON."""
+    command = f"ulimit -n 120; exec {sys.executable} -m reference_runtime serve --log info --listen 127.0.0.1:0 --store"
+    with subprocess.Popen(
+        ["sh", "-c", f"{command} {tmp_path / 's.db'}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        port = int(json.loads(server.stdout.readline())["listening"].rpartition(":")[2])
+
+        async def main():
+            async with contextlib.AsyncExitStack() as stack:
+                for _ in range(200):
+                    await stack.enter_async_context(await trio.open_tcp_stream("127.0.0.1", port))
+                async with Client("127.0.0.1", port, patience=Patience(total_ns=500 * MS)) as client:
+                    with pytest.raises((Refusal, Unreachable), match="too-many-connections: 56 connections are open"):
+                        await client.status("t")
+            async with Client("127.0.0.1", port) as client:
+                assert (await client.status("t"))["state"] == "unknown"
+
+        trio.run(main)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        said = [json.loads(line)["event"] for line in server.stderr]
+    assert said[:2] == ["fewer-connections", "refusing-connections"]
