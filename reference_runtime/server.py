@@ -284,13 +284,13 @@ class Server(TurnVerbs):
                 self._excuse()
             self._mind_clock()
             self._mind_code()
+            await self.connections.drop_stalled()
             fired = self.store.fire_timers()
             if fired:
                 self._forget_taken()
             if fired + self.reassign():
                 self.notify()
                 continue
-            await self.connections.drop_stalled()
             expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))
             longest = trio.current_time() + self.poll_ns / NS
             self._wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
@@ -315,13 +315,13 @@ class Server(TurnVerbs):
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
         self._since = trio.current_time()
+        self.connections.excuse()
         for generation, (execution, _) in self._holders.items():
             self._hold(generation, execution)
 
     # -- connections
 
     async def _converse(self, stream: trio.abc.Stream) -> None:
-        self.connections.excuse()
         """Answer one connection's requests in order, until it is gone; a request that waits is then given up."""
         lines = Lines(stream)
         if not self.connections.enter(lines):
