@@ -15,7 +15,7 @@ import attrs
 from conformance.campaign.docket import Judged, Small
 from conformance.campaign.judging import judge_simulated, shown
 from conformance.mutants import applied
-from conformance.reduction import INTERRUPTION, OPERATION, departures_of, reduced, without_scenario
+from conformance.reduction import DETAIL, GROUP, INTERRUPTION, OPERATION, departures_of, reduced, without_scenario
 from conformance.simulate import Simulated, program, scenario_from_json
 from simkit.errors import SimkitError
 from simkit.explanation import Explanation, explain
@@ -166,7 +166,8 @@ def _told(found: Shrunk) -> str:
 
 def sentence(why: Explanation) -> str:
     """What decides, in the words of scenarios; empty when nothing does on its own."""
-    causes = sorted(why.causes, key=lambda cause: cause.site[0] == OPERATION)  # what everybody knows comes last
+    plain = (DETAIL, GROUP, OPERATION)  # what everybody knows comes last
+    causes = sorted(why.causes, key=lambda cause: plain.index(cause.site[0]) + 1 if cause.site[0] in plain else 0)
     names = [_named(cause.site, str(cause)) for cause in causes]
     more = len(names) - _CAUSES_MAX
     names = [*names[:_CAUSES_MAX], *([f"{more} more"] if more > 0 else [])]
@@ -185,6 +186,15 @@ def _listed(words: list[str]) -> str:
 
 def _named(site: tuple[str, str, int], otherwise: str) -> str:
     label, key, _ = site
-    if label == "swarm":
-        return key if key == "storm" else f"{key} drawn"
-    return key if label == INTERRUPTION else f"operation {key}" if label == OPERATION else otherwise
+    match label:
+        case "swarm":
+            return key if key == "storm" else f"{key} drawn"
+        case str() if label == INTERRUPTION:
+            return key
+        case str() if label in {OPERATION, GROUP}:
+            return f"{label} {key}"
+        case str() if label == DETAIL:
+            of, _, field = key.rpartition(".")
+            return f"{field} of {of}"
+        case _:
+            return otherwise

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.reduction import INTERRUPTION, OPERATION, departures_of, reduced, without_scenario
+from conformance.reduction import DETAIL, GROUP, INTERRUPTION, OPERATION, departures_of, reduced, without_scenario
 from scenarios import catalogue
 from scenarios.interruption import Interruption, Scenario, Site
-from scenarios.plan import Approve, Branch, Call, Compensate, Loop, Plan, Seq
-from scenarios.strategies import plans
+from scenarios.plan import Call
 from simkit import Tape, World, run
 
 TOUR = Scenario(
@@ -37,7 +36,10 @@ def test_all_departures_keep_all() -> None:
     """Two interruptions of one label are two choices."""
     departures = departures_of(TOUR)
     assert kept(TOUR, departures) == TOUR
-    assert len(departures) == len(TOUR.plan.leaves()) + 4
+    labels = [label for label, _, _ in departures]
+    assert labels.count(OPERATION) == len(TOUR.plan.leaves())
+    assert labels.count(INTERRUPTION) == 4
+    assert {key for label, key, _ in departures if label == GROUP} == {"pay"}
     assert without_scenario({**departures, ("network", "x", 0): 3, ("scenario", "y", 0): 1}) == {("network", "x", 0): 3}
 
 
@@ -61,7 +63,8 @@ def test_any_part_is_a_scenario(data: st.DataObject) -> None:
         assert set(call.carries) <= names
         original = TOUR.plan.leaf(call.id)
         assert isinstance(original, Call)
-        assert call.carries == tuple(name for name in original.carries if name in names)
+        carried = tuple(name for name in original.carries if name in names)
+        assert call.carries == (carried if (DETAIL, f"{call.id}.carries", 0) in sites else ())
     links = [link for one in left.interruptions for link in one.chain()]
     assert all(link.site.op in {None, *names} for link in links)
     assert len(links) <= sum(label == INTERRUPTION for label, _, _ in sites)
@@ -79,59 +82,3 @@ def test_every_story_is_kept_whole(story: str) -> None:
     """With each of its interruptions."""
     for scenario in list(catalogue.scenarios_of(story, workers=True, units=("engine", "worker"), thorough=True))[::7]:
         assert kept(scenario, departures_of(scenario)) == scenario
-
-
-@settings(deadline=None)
-@given(plans(), st.data())
-def test_any_part_of_any_plan_is_a_plan(plan: Plan, data: st.DataObject) -> None:
-    """Of its own operations only, whatever goes with what; all of it is the plan itself, limits and all."""
-    scenario = Scenario("drawn", plan)
-    whole = departures_of(scenario)
-    assert kept(scenario, whole) == scenario
-    sites = data.draw(st.sets(st.sampled_from(sorted(whole))))
-    left = kept(scenario, {site: whole[site] for site in sites}).plan
-    assert set(departures_of(Scenario("left", left))) <= set(whole)
-    assert (left.allowance, left.deadline_ns) == (plan.allowance, plan.deadline_ns)
-
-
-def test_what_is_of_no_use_without_another_goes_with_it() -> None:
-    """An approval without its payment, a branch without its question; a loop that nothing repeats is gone through once."""
-    plan = Plan(
-        Seq(
-            "main",
-            (
-                Call("a", "ledger"),
-                Approve("ok", "pay"),
-                Call("pay", "ledger", {}, ("a", "ok")),
-                Branch("b", "a", (Call("l", "ledger"), Call("r", "ledger"))),
-                Loop("again", (Call("x", "ledger"), Call("y", "reader", {}, ("x",))), "y", 2),
-                Call("z", "ledger", {}, ("x@1", "y@1")),
-                Compensate("u", "pay", "ledger"),
-            ),
-        )
-    )
-    scenario = Scenario("s", plan, (Interruption("steer", Site("waiting", "ok"), target="pay"),))
-    whole = departures_of(scenario)
-
-    def without(*names: str) -> Scenario:
-        return kept(scenario, {site: value for site, value in whole.items() if site[1] not in names})
-
-    assert [leaf.id for leaf in without("pay").plan.leaves()] == [
-        "a",
-        "b",
-        "l",
-        "r",
-        "x@1",
-        "y@1",
-        "again@2",
-        "x@2",
-        "y@2",
-        "z",
-    ]
-    assert without("pay").interruptions == ()
-    assert {"b", "l", "r"}.isdisjoint(leaf.id for leaf in without("a").plan.leaves())
-    assert [leaf.id for leaf in without("l").plan.leaves()][3:6] == ["b", "r", "x@1"]
-    once = without("y").plan
-    assert once.leaf("x") is not None
-    assert once.leaf("again@2") is None
-    assert [call.carries for call in once.calls() if call.id == "z"] == [()]
