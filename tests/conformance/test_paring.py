@@ -70,7 +70,7 @@ def _size(value: object) -> int:
         case bool() | str():
             return int(value is not False)
         case int():
-            return abs(value)
+            return 1 + abs(value)
         case Mapping():
             own = 9 * ("op" in value or "site" in value) - 4 * (value.get("op") == "seq")
             return own + sum(

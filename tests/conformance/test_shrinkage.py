@@ -202,7 +202,7 @@ def test_what_decides_is_told_in_the_words_of_scenarios() -> None:
     ordering = Ordering(Event(1, 2, "reader"), Event(3, 4, "writer"))
     why = Explanation("x", causes, (ordering,), (), 9, complete=False)
     assert sentence(why) == (
-        "it fails only with kill@buy#1.applied, storm, network.stalls drawn, network/stall:a>b#3 = 1, ns of kid/nap, group both "
-        "and 1 more and while step 2 of reader #1 comes before step 4 of writer #3, as far as 9 runs tell"
+        "it fails only with kill@buy#1.applied, storm, network.stalls drawn, network/stall:a>b#3 = 1, ns of kid/nap, "
+        "group both and 1 more and while step 2 of reader #1 comes before step 4 of writer #3, as far as 9 runs tell"
     )
     assert sentence(Explanation("x", (), (), (), 9, complete=True)) == ""
