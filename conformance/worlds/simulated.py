@@ -2,7 +2,7 @@
 
 Every unit has a host of its own, so that power can fail for one of them; a worker started while another of its kind is
 paused gets a second host. The kit stands on the outside: it serves the hosted world as JSON lines, one port per worker
-incarnation, and the control channels are simulated TCP streams too.
+incarnation. The control channels are wires of its own, on no network: what the kit asks is no part of what it tests.
 
 A run may be stirred: faults of network and disks are drawn for it first (`simkit.swarm`), stay on for a drawn time,
 in which only safety counts, and are off from then on, so that liveness counts. They stay within what a harness can be
@@ -29,6 +29,7 @@ from simkit.network import OUTSIDE
 from simkit.process import Process
 from simkit.services.lines import serve_lines
 from simkit.swarm import draw_faults
+from simkit.wire import wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -37,11 +38,9 @@ if TYPE_CHECKING:
     from simkit.services import Gate, Outside
     from simkit.world import Host, World
 
-#: Ports of the outside and of the engine; incarnation numbers are added to the first two.
+#: Ports of the outside and of the engine; incarnation numbers are added to the first.
 SERVICES_PORT = 20_000
-CONTROL_PORT = 40_000
 ENGINE_PORT = 7_000
-BOOT_S = 30
 #: Where the units keep what outlives them.
 STATE = "/state"
 #: How long the faults of a stirred run stay on, in virtual time; short and long against sleeps, leases and time-outs. Most
@@ -234,19 +233,10 @@ class SimulatedWorld:
         self, unit: str, incarnation: int, host: Host, environment: Mapping[str, str]
     ) -> SimulatedUnit:
         await self._nursery.start(self._serve, incarnation)
-        connected: list[trio.SocketStream] = []
-        (listener,) = await trio.open_tcp_listeners(CONTROL_PORT + incarnation, host="outside")
-        process = host.start(self._work, environment, CONTROL_PORT + incarnation, name=unit)
-        with trio.move_on_after(BOOT_S):
-            connected.append(await listener.accept())
-        await listener.aclose()
-        if not connected:
-            return SimulatedUnit(unit, incarnation, process)
-        return SimulatedUnit(unit, incarnation, process, ControlChannel(connected[0], connected[0]))
-
-    async def _work(self, environment: Mapping[str, str], port: int) -> None:
-        control = await trio.open_tcp_stream("outside", port)
-        await self._adapter.run_worker(environment, control)
+        ours, theirs = wire(self._world.trace, f"{unit}/{incarnation}")
+        process = host.start(self._adapter.run_worker, environment, theirs, name=unit)
+        process.on_death(theirs.die)
+        return SimulatedUnit(unit, incarnation, process, ControlChannel(ours, ours))
 
     async def _serve(self, incarnation: int, task_status: trio.TaskStatus[Any]) -> None:
         assert self._outside is not None

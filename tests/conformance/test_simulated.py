@@ -226,6 +226,7 @@ STRAY = """import simkit_adapter
     host, _, port = env["SIMKIT_SERVICES"].removeprefix("lines://").partition(":")
     stream = await trio.open_tcp_stream(host, int(port))
     await stream.send_all(b"nonsense\\n")
+    await stream.receive_some()
     async def receive_some(): return bytes(await control.receive_some())
     await simkit_adapter.serve_streams(Verbs(), receive_some, control.send_all)"""
 
