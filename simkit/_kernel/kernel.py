@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from simkit._kernel.threads import SimThread
 
 
+_START = Nursery.start.__code__
+
+
 class Choice(Protocol):
     """How the next task is picked, as the loops see it."""
 
@@ -364,7 +367,7 @@ def _unhinge(task: Task) -> None:
     for lot in GLOBAL_PARKING_LOT_BREAKER.pop(task, ()):
         lot.break_lot(task)
     for frame, _ in task.iter_await_frames():
-        if frame.f_code is Nursery.start.__code__:  # a start that never returns must not hold a living nursery open
+        if frame.f_code is _START:  # a start that never returns must not hold a living nursery open
             _give_up_start(frame.f_locals["self"])
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import re
 import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, cast
 
 import trio
-from trio import _highlevel_socket, _sync, _timeouts
+from trio import _highlevel_socket, _socket, _sync, _timeouts
 from trio._core import _generated_run, _ki, _parking_lot, _run, _traps
 from trio._core._run import GLOBAL_RUN_CONTEXT, CancelScope
 
@@ -80,6 +81,24 @@ async def _wait_task_rescheduled(abort_func: Any) -> Any:
     trap = _simkit_new_trap(WaitTaskRescheduled)
     trap.__dict__["abort_func"] = abort_func
     return (await _async_yield(trap)).unwrap()
+
+
+async def _getaddrinfo(host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> Any:  # noqa: A002
+    """`trio.socket.getaddrinfo`: in a simulation, what is plainly a name is not tried as an address first."""
+    if _simkit_is_name(host) and _simkit_timers_here() is not None and isinstance(port, int):
+        resolver = _resolver.get(None)
+        if resolver is not None:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return await resolver.getaddrinfo(host.encode("ascii"), port, family, type, proto, flags)
+    return await _simkit_getaddrinfo(host, port, family, type, proto, flags)
+
+
+def _is_name(host: object) -> bool:
+    """Whether no address is written like this: letters, digits and hyphens, a letter first."""
+    return isinstance(host, str) and _NAME.fullmatch(host) is not None
+
+
+_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
 def _timers_here() -> Timers | None:
@@ -172,6 +191,7 @@ _REVIEWED: tuple[tuple[Any, Any], ...] = (
     (_parking_lot.ParkingLot.unpark, locks.unpark),
     (_sync._LockImpl.acquire, locks.acquire),
     (_sync._LockImpl.release, locks.release),
+    (_socket.getaddrinfo, _getaddrinfo),
 )
 #: What the stand-ins need of ours.
 _NAMES: dict[str, Any] = {
@@ -189,6 +209,8 @@ _NAMES: dict[str, Any] = {
     "_simkit_new_status": _run.CancelStatus.__new__,
     "_simkit_register": _register,
     "_simkit_current_task": _run.current_task,
+    "_simkit_getaddrinfo": _copy(_socket.getaddrinfo),
+    "_simkit_is_name": _is_name,
     "_simkit_breakers": _parking_lot.GLOBAL_PARKING_LOT_BREAKER,
     "_simkit_unpark": _copy(_parking_lot.ParkingLot.unpark),
 }
