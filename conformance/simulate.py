@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 RUN = "run-1"
 #: Virtual time between two looks at the status; short against every sleep and lease.
-POLL_NS = 20_000_000
+POLL_NS = 30_000_000
 #: And between two looks at a run of which nothing new is heard.
-IDLE_NS = 80_000_000
+IDLE_NS = 120_000_000
 LIMITS = Limits(steps=400_000, time_ns=600 * 1_000_000_000)
 
 Kernel = Literal["fast", "fallback"]
