@@ -6,6 +6,7 @@ are no objects are left out, as no judge may stumble over what a harness says.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -196,8 +197,15 @@ def _rows(cls: type[T], body: _Body, name: str) -> tuple[T, ...]:
 
 def _row(cls: type[T], row: Mapping[str, Any]) -> T:
     values: dict[str, Any] = {}
-    for field in attrs.fields(cls):  # type: ignore[arg-type]
-        value = row.get(field.metadata["name"] or field.name)
-        if isinstance(value, field.metadata["kind"]) and not isinstance(value, bool):
-            values[field.name] = value
+    for field, name, kind in _columns(cls):  # type: ignore[arg-type]
+        value = row.get(name)
+        if isinstance(value, kind) and not isinstance(value, bool):
+            values[field] = value
     return cls(**values)
+
+
+@functools.cache
+def _columns(cls: type) -> tuple[tuple[str, str, Any], ...]:
+    """Of each field its name, its name in a row, and what it may be."""
+    fields = attrs.fields(cls)
+    return tuple((field.name, field.metadata["name"] or field.name, field.metadata["kind"]) for field in fields)

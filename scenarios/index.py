@@ -88,18 +88,25 @@ class Facts:
 
     def dispatches(self, op: str) -> tuple[Request, ...]:
         """Requests to carry out `op` (lookups left out)."""
-        return tuple(request for request in self._sent(op) if request.op == op and not request.event.lookup)
+        return self._by_op.get((op, False), ())
 
     def lookups(self, op: str) -> tuple[Request, ...]:
-        return tuple(request for request in self._sent(op) if request.op == op and request.event.lookup)
+        return self._by_op.get((op, True), ())
+
+    @functools.cached_property
+    def _by_op(self) -> Mapping[tuple[str, bool], tuple[Request, ...]]:
+        """Requests of each operation, without and with look-ups, of the list that its kind of operation is in."""
+        found: dict[tuple[str, bool], list[Request]] = {}
+        for requests, are_calls in ((self.requests, True), (self.others, False)):
+            for request in requests:
+                if (request.op in self.calls) is are_calls:
+                    found.setdefault((request.op, request.event.lookup), []).append(request)
+        return {key: tuple(requests) for key, requests in found.items()}
 
     @functools.cached_property
     def sent(self) -> tuple[Request, ...]:
         """Everything this run's operations sent, in order of observation."""
         return tuple(sorted((*self.requests, *self.others), key=lambda request: request.at))
-
-    def _sent(self, op: str) -> tuple[Request, ...]:
-        return self.requests if op in self.calls else self.others
 
     def of(self, *semantics: Semantics) -> tuple[Requester, ...]:
         """The plan's calls to services with one of these semantics, in written order."""

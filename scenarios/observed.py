@@ -6,6 +6,7 @@ Values only, each made from a few events of one history; `scenarios.index` colle
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -29,29 +30,29 @@ class Request:
     replied_at: int | None = None
     reply: Replied | None = None
 
-    @property
+    @functools.cached_property
     def op(self) -> str:
         return self.event.op
 
-    @property
+    @functools.cached_property
     def answer(self) -> str | None:
         """The nonce that was handed to the network for this request, if any: the harness *may* have it."""
         return (
             self.reply.nonce if self.reply and self.reply.delivery == "sent" and _carries_answer(self.reply) else None
         )
 
-    @property
+    @functools.cached_property
     def refused(self) -> bool:
         """Was a definite refusal sent? (A saved failure is one.)"""
         return self.reply is not None and self.reply.delivery == "sent" and _is_refusal(self.reply)
 
-    @property
+    @functools.cached_property
     def idle(self) -> bool:
         """Did the service say that this request did nothing: refused, or one of `IDLE_KINDS`?"""
         reply = self.reply
         return self.refused or (reply is not None and reply.delivery == "sent" and reply.kind in IDLE_KINDS)
 
-    @property
+    @functools.cached_property
     def unanswered(self) -> bool:
         """Was nothing definite ever sent: no reply, a lost one, or a 5xx?"""
         return self.answer is None and not self.idle
@@ -117,7 +118,13 @@ class Seen:
     status: Status
 
     def operation(self, op: str) -> OperationStatus | None:
-        return next((shown for shown in self.status.operations if shown.id == op), None)
+        return self._operations.get(op)
+
+    @functools.cached_property
+    def _operations(self) -> Mapping[str, OperationStatus]:
+        return {
+            shown.id: shown for shown in reversed(self.status.operations)
+        }  # of two that share an id the first counts
 
     def accepted(self) -> Mapping[str, str | None]:
         """Leaf id → nonce of everything this status shows as accepted."""
