@@ -46,11 +46,18 @@ def requests_of(history: History) -> tuple[tuple[Request, ...], tuple[Request, .
     for index, event in enumerate(history.events):
         if isinstance(event, Received):
             if event.run == history.run and services.get(event.op) == event.service:
-                open_.setdefault(event.call, Request(index, event))
+                open_.setdefault(event.call, Request(index, event, carries=_carried(history.plan, event)))
         elif isinstance(event, Applied | Replied) and (request := open_.get(event.call)) is not None:
             open_[event.call] = _joined(request, index, event)
     ordered = sorted(open_.values(), key=lambda request: request.at)
     return tuple(one for one in ordered if one.op in calls), tuple(one for one in ordered if one.op not in calls)
+
+
+def _carried(plan: Plan, event: Received) -> Mapping[str, str]:
+    """What a request hands on, by names of the whole plan, whichever plan it was told by."""
+    child, slash, _ = event.op.rpartition("/")
+    names = {name: f"{child}{slash}{name}" for name in event.carries}
+    return {names[name] if plan.leaf(names[name]) else name: nonce for name, nonce in event.carries.items()}
 
 
 def _other_services(plan: Plan) -> dict[str, str]:

@@ -46,7 +46,7 @@ def uses(facts: Facts, op: str | None = None) -> tuple[Use, ...]:
         Use(name, nonce, request.at, "request", request.op)
         for request in facts.sent
         if not request.event.lookup
-        for name, nonce in request.event.carries.items()
+        for name, nonce in request.carries.items()
     ]
     shown = [
         Use(name, nonce, seen.answered, "status")
@@ -78,7 +78,7 @@ def lineage(facts: Facts) -> nx.DiGraph[Node]:
     for request in facts.sent:
         node: Node = ("call", request.event.call)
         graph.add_node(node, at=request.at, op=request.op)
-        for name, nonce in request.event.carries.items():
+        for name, nonce in request.carries.items():
             graph.add_edge(("answer", name, nonce), node, at=request.at)
         if request.reply is not None and request.reply.nonce is not None:
             graph.add_edge(node, ("answer", request.op, request.reply.nonce), at=request.replied_at)

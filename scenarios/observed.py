@@ -22,13 +22,18 @@ IDLE_KINDS = frozenset({"busy", "limited", "missing", "fenced"})
 
 @attrs.frozen
 class Request:
-    """One request at a service with what became of it; `at` is the index of its Received."""
+    """One request at a service with what became of it; `at` is the index of its Received.
+
+    `carries`: the answers that it hands on, by the operations of the whole plan. (In the event a child calls its operations as
+    its own plan does.)
+    """
 
     at: int
     event: Received
     applied_at: int | None = None
     replied_at: int | None = None
     reply: Replied | None = None
+    carries: Mapping[str, str] = attrs.field(factory=dict)
 
     @functools.cached_property
     def op(self) -> str:

@@ -60,7 +60,7 @@ def _use_of(facts: Facts, request: Request, after: int) -> int | None:
     for seen in facts.seen_after(after):
         if seen.accepted().get(request.op) == request.answer:
             return seen.answered
-    uses = (one.at for one in facts.sent if one.at > after and one.event.carries.get(request.op) == request.answer)
+    uses = (one.at for one in facts.sent if one.at > after and one.carries.get(request.op) == request.answer)
     return next(uses, None)
 
 

@@ -326,7 +326,7 @@ def _was_changed(facts: Facts, undo: Compensate, request: Request) -> bool:
 
 
 def _other_inputs(facts: Facts, undo: Compensate, request: Request, given: dict[str, int]) -> Violation | None:
-    carried, accepted = _carried(facts, request, undo.of), uses(facts, undo.of)
+    carried, accepted = request.carries.get(undo.of), uses(facts, undo.of)
     first = accepted[0].nonce if accepted else None
     made = min(given.values())
     if carried is None:
@@ -344,9 +344,3 @@ def _other_inputs(facts: Facts, undo: Compensate, request: Request, given: dict[
             sentence = f"{undo.id!r} was sent with parameters that it was given only after {undo.of!r} had been done."
             return blame("changed decision", sentence, (known, steer.asked_at, request.at), undo.id)
     return None
-
-
-def _carried(facts: Facts, request: Request, op: str) -> str | None:
-    """The answer of `op` that a request hands on; a child calls its operations by the names that they have in its own plan."""
-    _, name = facts.history.plan.operations_of_children().get(op, ("", op))
-    return request.event.carries.get(op) or request.event.carries.get(name)

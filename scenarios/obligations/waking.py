@@ -269,7 +269,7 @@ def _both_ways(facts: Facts, wait: Wait) -> Violation | None:
 def _handed_on(facts: Facts, wait: Wait) -> Violation | None:
     """What a signal brought is handed on as the answer of a wait that timed out."""
     over = timed_out(facts, wait)
-    request = next((one for one in facts.sent if wait.id in one.event.carries), None)
+    request = next((one for one in facts.sent if wait.id in one.carries), None)
     if over is None or request is None:
         return None
     sentence = f"{wait.id!r} was shown timed out, and {request.op!r} hands on what a signal brought for it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scenarios.plan import Child
 from tests.scenarios.build import Story, par, plan
 from tests.scenarios.examples import breaks, holds
 
@@ -9,6 +10,7 @@ ONE = plan("a ledger")
 CHAIN = plan("a ledger", "b ledger a", "c ledger b")
 READ = plan("a reader", "b ledger a")
 GATE = plan("a ledger", "w wait go", "b ledger a,w")
+KID = plan(Child("kid", plan("a reader", "b ledger a", "c ledger a").root))
 
 
 def story(of: object = CHAIN, **declared: object) -> Story:
@@ -241,6 +243,28 @@ breaks(
     "DUR-3",
     "one answer was handed on, the other is the result",
     story(READ).call("a").crash().call("a").call("b", carries={"a": "a1"}).done({"a": "a2"}),
+    "forked lineage",
+)
+holds(
+    "DUR-3",
+    "a child hands on one answer, by the names of its own plan",
+    story(KID)
+    .call("kid/a")
+    .crash()
+    .call("kid/a")
+    .call("kid/b", carries={"a": "kid/a2"})
+    .call("kid/c", carries={"a": "kid/a2"}),
+    exercised=0,
+)
+breaks(
+    "DUR-3",
+    "a child hands on both answers of a read, by the names of its own plan",
+    story(KID)
+    .call("kid/a")
+    .call("kid/a")
+    .call("kid/b", carries={"a": "kid/a1"})
+    .crash()
+    .call("kid/c", carries={"a": "kid/a2"}),
     "forked lineage",
 )
 breaks(

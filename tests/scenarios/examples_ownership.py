@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from scenarios.history import STORM
-from scenarios.plan import Approve, Call, Plan, Seq
+from scenarios.plan import Approve, Call, Child, Plan, Seq
 from tests.scenarios.build import Story, plan
 from tests.scenarios.examples import breaks, holds
 
@@ -71,6 +71,39 @@ holds(
     "the first had handed in its answer before it was stopped",
     story(READ).call("a").pause().up().request("a").resume(1).call("b", by=1, carries={"a": "a1"}).done({"a": "a1"}),
     exercised=0,
+)
+KID = plan(Child("kid", plan("a reader", "b ledger a").root))
+holds(
+    "OWN-2",
+    "in a child too, by the names of its own plan",
+    story(KID)
+    .request("kid/a")
+    .pause()
+    .applied()
+    .reply()
+    .up()
+    .request("kid/a")
+    .resume(1)
+    .applied()
+    .reply()
+    .call("kid/b", carries={"a": "kid/a2"})
+    .done({"kid/a": "kid/a2"}),
+)
+breaks(
+    "OWN-2",
+    "a child hands on the answer of a worker that was replaced, by the names of its own plan",
+    story(KID)
+    .request("kid/a")
+    .pause()
+    .applied()
+    .reply()
+    .up()
+    .request("kid/a")
+    .resume(1)
+    .applied()
+    .reply()
+    .call("kid/b", carries={"a": "kid/a1"}),
+    "stale acceptance",
 )
 breaks(
     "OWN-2",
