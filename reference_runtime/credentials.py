@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from reference_runtime.recognising import replaced
+
 #: The environment's variable that holds them, a JSON object of names and values.
 SECRETS = "SIMKIT_SECRETS"
 
@@ -23,6 +25,8 @@ class Credentials:
         for name, value in (values or {}).items():
             if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
                 raise ValueError(f"secret {name!r}: expected printable ASCII text that is not empty")
+        # the longest first: one that is a part of another leaves nothing of it over
+        self._longest = sorted(self._values.items(), key=lambda one: -len(one[1]))
 
     @classmethod
     def from_json(cls, text: str) -> Credentials:
@@ -40,23 +44,20 @@ class Credentials:
         return self._values.get(name)
 
     def hide(self, value: Any) -> Any:
-        """The same JSON value with every secret in its texts, also as Python or JSON quote it, replaced by its name."""
+        """The same JSON value with every secret in it replaced by its name, however it is written (`recognising`)."""
         if not self._values:
             return value
         if isinstance(value, str):
-            for name, secret in self._values.items():
-                for form in _forms(secret):
-                    value = value.replace(form, f"[{name}]")
+            for name, secret in self._longest:
+                value = replaced(value, secret, f"[{name}]")
             return value
         if isinstance(value, dict):
             return {self.hide(key): self.hide(one) for key, one in value.items()}
-        return [self.hide(one) for one in value] if isinstance(value, list) else value
+        if isinstance(value, list):
+            return [self.hide(one) for one in value]
+        if isinstance(value, int | float) and str(value) in self._values.values():
+            return self.hide(str(value))
+        return value
 
     def __repr__(self) -> str:
         return f"Credentials({', '.join(sorted(self._values))})"
-
-
-def _forms(secret: str) -> tuple[str, ...]:
-    """A secret as it is and as an error may quote it, the longest first: no form is left over as a part of another."""
-    quoted = {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], secret.replace("\\", "\\\\")}
-    return tuple(sorted(quoted, key=len, reverse=True))
