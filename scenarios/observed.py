@@ -60,7 +60,13 @@ class Request:
     @functools.cached_property
     def unanswered(self) -> bool:
         """Was nothing definite ever sent: no reply, a lost one, or a 5xx?"""
-        return self.answer is None and not self.idle
+        return self.answer is None and not self.idle and not self.told
+
+    @property
+    def told(self) -> bool:
+        """Was it answered by what has no nonce: the desk's word, a part that is staged, work that is still under way?"""
+        reply = self.reply
+        return reply is not None and reply.delivery == "sent" and reply.nonce is None and _is_word(reply)
 
     def settled_before(self, index: int) -> bool:
         """Had an answer or a definite refusal been sent before event `index`?"""
@@ -223,6 +229,10 @@ Signal: TypeAlias = Command
 
 def _carries_answer(reply: Replied) -> bool:
     return reply.nonce is not None and reply.kind in {"executed", "saved", "found"}
+
+
+def _is_word(reply: Replied) -> bool:
+    return reply.kind in {"executed", "saved", "found"} and reply.status < 400
 
 
 def _is_refusal(reply: Replied) -> bool:

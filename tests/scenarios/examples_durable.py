@@ -344,6 +344,18 @@ breaks(
 
 # --- DUR-6 ------------------------------------------------------------------------------------------------------------
 holds("DUR-6", "the run ends after a kill", story(ONE).crash().call("a").done().settled())
+holds(
+    "DUR-6",
+    "the desk is asked for its word, which troubles nobody",
+    story(plan("a ledger", "ok approve b", "b ledger a,ok"))
+    .call("a")
+    .decide("ok")
+    .desk("ok")
+    .call("b")
+    .done()
+    .settled(),
+    exercised=0,
+)
 holds("DUR-6", "blocked is an end", story(plan("a mailer")).request("a").crash().status("blocked", error="a").settled())
 holds("DUR-6", "slow is not stuck", story(ONE).crash().call("a").done().slow())
 holds(

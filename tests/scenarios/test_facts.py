@@ -147,3 +147,19 @@ def test_asking_alone_disturbs_nobody() -> None:
     asked = Story(GATE).up().start().fired("steer@waiting:w>z").fired("cancel@end").history()
     assert look(asked).halts == ()
     assert len(look(Story(GATE).up().fired("deploy@end=2").history()).halts) == 1
+
+
+def test_a_word_without_a_nonce_is_no_lost_answer() -> None:
+    """The desk's word and a part that was staged are told; what was dropped on its way, or was an error, is lost."""
+    gate = Story(GATE).up().start().call("a").decide("ok").desk("ok").call("pay").history()
+    assert look(gate).troubles == ()
+    assert [one.unanswered for one in look(gate).others] == [False]
+    upload = Story(plan("p artifact report 9 2")).up().start().upload("p").history()
+    assert look(upload).troubles == ()
+    for story in (
+        Story(GATE).up().start().request("ok", lookup=True).reply("error", nonce=None),
+        Story(GATE).up().start().request("ok", lookup=True).reply("found", nonce=None, delivery="dropped"),
+    ):
+        (asked,) = look(story.history()).others
+        assert asked.unanswered
+        assert look(story.history()).troubles == (asked.replied_at,)
