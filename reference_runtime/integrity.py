@@ -32,6 +32,7 @@ from reference_runtime.binding import (
     log_name,
     read_binding,
 )
+from reference_runtime.logfile import LogFile
 
 _PAGE_BYTES_MIN = 512
 _LOG_HEADER = struct.Struct(">8I")  # magic, format, page size, checkpoints, two salts, two checksums
@@ -172,7 +173,7 @@ def _checksum(page: bytes, offset: int) -> bytes:
     return zlib.crc32(covered, offset & 0xFFFFFFFF).to_bytes(4)
 
 
-class _Log(apsw.VFSFile):
+class _Log(LogFile):
     """The log: after each sync that makes a commit durable, its end is marked; the first one binds the file to it."""
 
     def __init__(self, base: str, name: Any, flags: list[int]) -> None:

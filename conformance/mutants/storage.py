@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@mutant("commit-error-swallowed", "DUR-11", shown_by="vault/full@waiting:nod(engine)")
+@mutant("commit-error-swallowed", "DUR-11", shown_by="vault/eio@engine.boundary#67")
 def commit_error_swallowed(patch: Patch) -> None:
     """An error of the storage at a commit is passed over, and the caller is told that all is well."""
 
@@ -47,7 +47,7 @@ def cut_log_believed(patch: Patch) -> None:
     patch.replace(schema, "log_damage", lambda _path, _frames: None)
 
 
-@mutant("failed-sync-forgotten", "DUR-11", shown_by="alarms/eio@engine.boundary#420=fsync+power@end(engine)")
+@mutant("failed-sync-forgotten", "DUR-11", shown_by="alarms/eio@engine.boundary#60=fsync+power@end(engine)")
 def failed_sync_forgotten(patch: Patch) -> None:
     """Whoever opens the store takes what it reads for durable, also after a sync that failed."""
     patch.replace(schema, "_make_durable", lambda _db, _log: None)

@@ -32,11 +32,11 @@ STORIES = (
             Interruption("kill", Site("barrier", "letter1", 1, "applied")),
             Interruption(
                 "eio",
-                Site("boundary", nth=420, unit="engine"),
+                Site("boundary", nth=60, unit="engine"),
                 arg="fsync",
                 then=Interruption("power", Site("end", unit="engine")),
             ),
-            Interruption("eio", Site("boundary", nth=500, unit="engine")),
+            Interruption("eio", Site("boundary", nth=90, unit="engine")),
             Interruption("power", Site("barrier", "letter1", 1, "received", unit="engine")),
         ),
         generic=False,

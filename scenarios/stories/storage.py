@@ -27,8 +27,8 @@ STORIES = (
         extras=(
             Interruption("full", Site("ack", verb="start", unit="engine"), ns=_FULL_NS),
             Interruption("full", Site("waiting", "nod", unit="engine"), ns=_FULL_NS),
-            Interruption("eio", Site("boundary", nth=300, unit="engine")),
-            Interruption("eio", Site("boundary", nth=500, unit="engine")),
+            Interruption("eio", Site("boundary", nth=67, unit="engine")),
+            Interruption("eio", Site("boundary", nth=90, unit="engine")),
             Interruption("flip", Site("waiting", "nod", unit="engine")),
             Interruption("flip", Site("end", unit="engine")),
             Interruption(
