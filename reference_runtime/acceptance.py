@@ -36,6 +36,9 @@ NOTHING_KNOWN = Facts()
 class Acceptance(Progress, Particulars, Reconcile):
     """Taking reports, and deciding what becomes of operations that have no result."""
 
+    #: Attempts that are still to be concluded in this transaction, where somebody sees to that.
+    _unconcluded: dict[str, None] | None = None
+
     def settle(
         self,
         grant: Grant,
@@ -51,12 +54,19 @@ class Acceptance(Progress, Particulars, Reconcile):
                 return None
             if not self._apply(op, report, grant.generation, grant.version, answer, detail, facts):
                 return self._reject(grant, report, canonical(answer) if answer is not None else detail)
+            self._audit_holder(op.task, grant, "settle", report)
             self._end_invocation(
                 grant.generation, report, canonical(answer) if answer is not None else detail, facts.external
             )
-            self._audit_holder(op.task, grant, "settle", report)
-            self._conclude(op.attempt)
+            self._conclude_later(op.attempt)
             return None
+
+    def _conclude_later(self, attempt: str) -> None:
+        """Bring an attempt in line; where more is given out in this transaction (`_unconcluded`), only after that."""
+        if self._unconcluded is None:
+            self._conclude(attempt)
+        else:
+            self._unconcluded[attempt] = None
 
     def _apply(
         self,
@@ -227,14 +237,16 @@ class Acceptance(Progress, Particulars, Reconcile):
 
     def _already_settled(self, grant: Grant, report: Report, answer: Mapping[str, Any] | None, detail: str) -> bool:
         """Whether this very word was taken before; that somebody else had come to the same is another matter."""
-        row = self._row("SELECT report, detail FROM invocation WHERE generation = ?", grant.generation)
+        known = self._invocation(grant.generation)
         said = canonical(answer) if answer is not None else detail
-        return row is not None and tuple(row) == (report, said)
+        return known is not None and (known.report, known.detail) == (report, said)
 
     def _open_invocation(self, generation: int) -> bool:
-        return self._row("SELECT 1 FROM invocation WHERE generation = ? AND ended_ns IS NULL", generation) is not None
+        known = self._invocation(generation)
+        return known is not None and known.ended_ns is None
 
     def _end_invocation(self, generation: int, report: Report, detail: str, external: str | None = None) -> None:
+        self._invocations.pop(generation, None)
         self.db.execute(
             "UPDATE invocation SET report = ?, detail = ?, ended_ns = ?, external = ? WHERE generation = ?",
             (report, detail, time.time_ns(), external, generation),

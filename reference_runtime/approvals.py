@@ -52,6 +52,8 @@ class Approvals(Compensation):
 
     def approvals_of(self, attempt: str, operation: str) -> list[Approval]:
         """The approvals that this operation still has to be released by."""
+        if not self._attempt(attempt).has_approvals:
+            return []
         rows = self._rows(
             "SELECT * FROM approval WHERE attempt = ? AND subject = ? AND state != 'released' ORDER BY operation",
             attempt,
@@ -64,6 +66,7 @@ class Approvals(Compensation):
     def ask_approval(self, leaf: Operation) -> None:
         """Ask for a decision about the operation as it stands now; its validity begins anew."""
         assert leaf.subject is not None
+        self._forget(leaf.attempt)
         validity_ns = json.loads(leaf.spec).get("validity_ns")
         expires_ns = None if validity_ns is None else time.time_ns() + validity_ns
         self.db.execute(

@@ -34,8 +34,8 @@ class Audit(Parts):
 
     def _audit_holder(self, task: str, grant: Grant, action: str, detail: str) -> None:
         """One line about what the holder of a lease did, or was refused."""
-        holder = self._value("SELECT execution FROM invocation WHERE generation = ?", grant.generation)
-        actor = holder or f"holder of lease {grant.generation}"  # named where it was claimed
+        made = self._invocation(grant.generation)
+        actor = made.execution if made else f"holder of lease {grant.generation}"  # named where it was claimed
         self.audit(task, actor, f"lease {grant.generation}", action, grant.operation, detail)
 
     def audit_refusal(self, task: str, actor: str, authority: str, target: str, refusal: Refusal) -> None:

@@ -20,11 +20,12 @@ class Branching(Particulars):
 
     def is_stopped(self, attempt: str) -> bool:
         """Whether nothing new may begin in an attempt: it is failing, or a stop was accepted."""
-        return bool(self._value("SELECT failing IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt))
+        stands = self._attempt(attempt)
+        return stands.failing is not None or stands.halt is not None
 
     def is_halted(self, attempt: str) -> bool:
         """Whether a stop of this attempt was accepted; it stays so, whatever restarts."""
-        return bool(self._value("SELECT halt IS NOT NULL FROM attempt WHERE id = ?", attempt))
+        return self._attempt(attempt).halt is not None
 
     def choose_arm(self, nonce: str | None) -> str:
         """Which arm of a branch an accepted nonce decides for."""
@@ -41,6 +42,7 @@ class Branching(Particulars):
         ]
         self.db.executemany("INSERT INTO guard VALUES (?, ?, ?, ?)", guards)
         self.db.executemany("INSERT INTO finish VALUES (?, ?, ?, ?)", ends)
+        self._forget(attempt)
 
     def decide_branch(self, gate: Operation) -> None:
         """Take an arm by what the operation came to that the branch hangs on."""
@@ -54,7 +56,7 @@ class Branching(Particulars):
 
     def decide_races(self, attempt: str, operation: str) -> None:
         """Decide every open race of which this operation's end ends a child."""
-        if self.is_stopped(attempt):
+        if not self._attempt(attempt).has_races or self.is_stopped(attempt):
             return
         for gate, winner in self.won_races(attempt, operation):
             self._decide(self._operation(attempt, gate), winner, f"race {gate} was won by child {winner}")
@@ -82,10 +84,12 @@ class Branching(Particulars):
         self._advance(gate.attempt, gate.id)
 
     def against(self, gate: Operation, chosen: str) -> list[Operation]:
-        """What belongs to the other arms of a gate, in written order."""
+        """What belongs to the other arms of a gate, and to gates in these, in written order."""
         return self._operations(
-            "JOIN guard g ON g.attempt = o.attempt AND g.operation = o.id"
-            " WHERE g.attempt = ? AND g.gate = ? AND g.arm != ? ORDER BY o.position",
+            "WHERE o.attempt = ?1 AND o.id IN (WITH RECURSIVE off(id) AS ("
+            "SELECT operation FROM guard WHERE attempt = ?1 AND gate = ?2 AND arm != ?3"
+            " UNION SELECT g.operation FROM off JOIN guard g ON g.attempt = ?1 AND g.gate = off.id)"
+            " SELECT id FROM off) ORDER BY o.position",
             gate.attempt,
             gate.id,
             chosen,

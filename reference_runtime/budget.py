@@ -50,6 +50,7 @@ class Budget(Audit, Delivery):
 
         What stands there already (a child's share of its parent's) is never raised.
         """
+        self._limited.clear()
         reserve = allowance.get("reserve") or {}
         for kind in KINDS:
             if kind in allowance:
@@ -67,11 +68,16 @@ class Budget(Audit, Delivery):
 
     def is_limited(self, task: str) -> bool:
         """Whether anything limits a task, or may limit it from above; most tasks are spared all further questions."""
+        if (known := self._limited.get(task)) is not None:
+            return known
         sql = (
             "SELECT EXISTS (SELECT 1 FROM allowance WHERE task = ?1) OR EXISTS (SELECT 1 FROM deadline WHERE task = ?1)"
             " OR EXISTS (SELECT 1 FROM child WHERE task = ?1)"
         )
-        return bool(self._value(sql, task))
+        found = bool(self._value(sql, task))
+        if self.db.in_transaction:
+            self._limited[task] = found
+        return found
 
     def accounts(self, task: str) -> dict[BudgetKind, Account]:
         """What a task draws on: of each kind its own account, or the nearest one of those that own it."""
@@ -195,6 +201,8 @@ class Budget(Audit, Delivery):
 
     def settle_usage(self, op: Operation, report: Report, answer: Mapping[str, Any] | None, now_ns: int) -> None:
         """Turn what was held for an invocation into what it cost, and free the rest."""
+        if not self.is_limited(op.task):
+            return
         held = self._rows(
             "SELECT kind, account, amount FROM hold WHERE attempt = ? AND operation = ? AND state = 'reserved' ORDER BY kind",
             op.attempt,

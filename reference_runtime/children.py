@@ -41,6 +41,7 @@ class Children(Checks):
             self._move(op, "decline", op.generation, op.version, None, reason)
             self.fail_run(op.attempt, reason)
             return
+        self._limited.clear()
         self.db.execute(
             "INSERT INTO child VALUES (?, ?, ?, ?, ?, ?)",
             (child, op.task, op.attempt, op.id, self.owner_of(op, is_detached=is_detached), is_detached),

@@ -19,6 +19,8 @@ class Compensation(Branching):
 
     def record_undo(self, attempt: str, operation: str) -> None:
         """Fix what the compensations of an operation would say, once it is accepted, and its place in the order."""
+        if not self._attempt(attempt).has_compensations:
+            return
         undoing = self._operations(
             "WHERE o.attempt = ? AND o.subject = ? AND o.kind = 'compensate' AND o.state = 'planned'",
             attempt,

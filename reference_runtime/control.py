@@ -68,7 +68,7 @@ class Control(Deadlines):
 
     def halt(self, attempt: str) -> None:
         """Let nothing more be admitted, in this transaction and for ever, and give what is in flight its grace."""
-        self.db.execute("UPDATE attempt SET halt = ifnull(halt, 'accepted'), paused = 0 WHERE id = ?", (attempt,))
+        self._set_attempt(attempt, "halt = ifnull(halt, 'accepted'), paused = 0")
         self._withdraw(attempt)
         for op in self._operations("WHERE o.attempt = ? AND o.state = 'unknown' AND o.due_ns IS NOT NULL", attempt):
             self.end_when_stopped(op)
@@ -99,11 +99,9 @@ class Control(Deadlines):
             reached = "delivered"
         else:
             return
-        self.db.execute(
-            "UPDATE attempt SET halt = ? WHERE id = ? AND halt IS NOT NULL AND halt NOT IN (?, 'quiescent')",
-            (reached, attempt, reached),
-        )
-        if self.db.changes():
+        if self._set_attempt(
+            attempt, "halt = ? WHERE halt IS NOT NULL AND halt NOT IN (?, 'quiescent')", reached, reached
+        ):
             self._touch(attempt)
             owner = self.owning_attempt(attempt)
             if owner is not None and self.is_halted(owner):
@@ -160,7 +158,7 @@ class Control(Deadlines):
             attempt = self._current_attempt(task)
             over = self._value("SELECT outcome IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt)
             if not over:
-                self.db.execute("UPDATE attempt SET paused = ? WHERE id = ?", (is_paused, attempt))
+                self._set_attempt(attempt, "paused = ?", is_paused)
                 if is_paused:
                     self._take_grants_back(attempt)
                 self._touch(attempt)

@@ -151,6 +151,7 @@ class Evolution(Audit):
 
     def pin(self, attempt: str, code: str | None, schema: int) -> None:
         """Write down by which code an attempt is to be carried out, and in which schema; a child is of its owner's code."""
+        self._forget(attempt)
         self.db.execute(
             "UPDATE attempt SET schema = ?2, code = coalesce(?1, (SELECT p.code FROM child c JOIN attempt p ON p.id = c.attempt"
             " WHERE c.task = attempt.task)) WHERE id = ?3",
@@ -174,15 +175,16 @@ class Evolution(Audit):
         code = self.code_of(execution)
         if code is None:
             return "kept"
-        task, written, stranded = self._rows("SELECT task, code, stranded FROM attempt WHERE id = ?", attempt)[0]
+        stands = self._attempt(attempt)
+        task, written, stranded = stands.task, stands.code, stands.stranded
         if written == code.version and stranded is None:
             return "kept"
         if not self.may_continue(code, written):
             return "refused"
-        is_carried = code.policy == "transform" and written in code.transforms
-        if is_carried:
+        function = code.transforms.get(written or "") if code.policy == "transform" else None
+        if function is not None:
             try:
-                self._carry_over(task, attempt, execution, code.transforms[written])
+                self._carry_over(task, attempt, execution, function)
             except Refusal as error:
                 self._strand(attempt, f"{INCOMPATIBLE}: {error.message}")
                 self.db.execute(
@@ -192,9 +194,9 @@ class Evolution(Audit):
                 return "refused"
         if written is not None and written != code.version:
             self.audit(task, execution, f"code {code.version}", "continue", task, f"written by code {written}")
-        self.db.execute("UPDATE attempt SET code = ? WHERE id = ?", (code.version, attempt))
+        self._set_attempt(attempt, "code = ?", code.version)
         self._strand(attempt, None)
-        return "carried" if is_carried else "kept"
+        return "kept" if function is None else "carried"
 
     # -- carrying over
 
@@ -275,8 +277,7 @@ class Evolution(Audit):
     def _strand(self, attempt: str, reason: str | None) -> bool:
         """Write down that an attempt waits for code, or no longer does; whether that was news."""
         with self._transaction():
-            self.db.execute("UPDATE attempt SET stranded = ?1 WHERE id = ?2 AND stranded IS NOT ?1", (reason, attempt))
-            if self.db.changes() == 0:
+            if not self._set_attempt(attempt, "stranded = ? WHERE stranded IS NOT ?", reason, reason):
                 return False
             self._log_run(attempt, "parked" if reason else "unparked", reason)
             self._touch(attempt)

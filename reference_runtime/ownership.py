@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -63,18 +64,40 @@ class Ownership(Acceptance, Evolution):
         *,
         execution: str,
         limit: int,
+        going_on: Callable[[], object] | None = None,
     ) -> tuple[Rejected | None, list[Lease]]:
-        """Settle, and lease the next operations to the same execution: one transaction for a whole step.
+        """Settle, and lease the next operations to the same execution: one transaction for a whole step. `going_on`: what makes
+        some of them, once the result is taken.
 
         Asked again (the answer was lost), it hands out what it handed out before and nothing else.
         """
-        with self._transaction():
+        with self._transaction(), self._concluding_once() as unconcluded:
             is_repeat = self._already_settled(grant, report, answer, detail)
             if (rejected := self.settle(grant, report, answer, detail, facts)) is not None:
                 return rejected, []
             if is_repeat:
                 return None, self._handed_out(execution, grant.generation)
-            return None, self._take(execution, limit, grant.generation)
+            if going_on is not None:
+                going_on()
+            leases = self._take(execution, limit, grant.generation)
+            if unconcluded and len(leases) < limit:
+                self._conclude_rest()  # which may make something due
+                leases += self._take(execution, limit - len(leases), grant.generation)
+            return None, leases
+
+    @contextmanager
+    def _concluding_once(self) -> Iterator[dict[str, None]]:
+        """Conclude an attempt once for what is settled of it and given out of it: as it stands after both."""
+        self._unconcluded = dict[str, None]()
+        try:
+            yield self._unconcluded
+            self._conclude_rest()
+        finally:
+            self._unconcluded = None
+
+    def _conclude_rest(self) -> None:
+        while self._unconcluded:
+            self._conclude(self._unconcluded.popitem()[0])
 
     def runnable(self, now_ns: int, limit: int, execution: str | None = None) -> list[Operation]:
         """The operations a worker may take now, the longest due first: of work that the code of `execution` may go on with."""
@@ -107,9 +130,15 @@ class Ownership(Acceptance, Evolution):
             else:
                 leases.append(self._lease(op, execution, source))
         for attempt in dict.fromkeys(lease.attempt for lease in leases):
-            self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, attempt))
+            self._carried_out_by(attempt, execution)
             self._conclude(attempt)
+            if self._unconcluded is not None:
+                self._unconcluded.pop(attempt, None)
         return leases
+
+    def _carried_out_by(self, attempt: str, execution: str) -> None:
+        if self._attempt(attempt).execution != execution:
+            self._set_attempt(attempt, "execution = ?", execution)
 
     def _ended_by_its_limits(self, op: Operation, now_ns: int) -> bool:
         """End a call whose time or key has run out while it waited to be claimed; whether it was ended."""
@@ -221,6 +250,7 @@ class Ownership(Acceptance, Evolution):
         )
         if is_question:
             self.count_lookup(op)
+        self._invocations.pop(generation, None)
         self.db.execute(
             "INSERT INTO invocation (generation, attempt, operation, action, key, digest, execution, started_ns)"
             " SELECT ?, ?, ?, ?, ?, ?, execution, ? FROM lease WHERE generation = ?",

@@ -30,7 +30,9 @@ _TALLY = """SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND due_ns IS NOT NULL),
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state = 'planned' AND opened_ns IS NOT NULL
         AND kind IN ('wait', 'sleep', 'approve')) OR
-    EXISTS (SELECT 1 FROM approval WHERE attempt = ?1 AND state = 'pending')
+    EXISTS (SELECT 1 FROM approval WHERE attempt = ?1 AND state = 'pending'),
+    EXISTS (SELECT 1 FROM child c JOIN task t ON t.id = c.task JOIN attempt b ON b.id = t.attempt
+        WHERE c.parent = a.task AND c.attempt = ?1 AND c.owner != 'detached' AND b.outcome IS NULL)
     FROM attempt a WHERE a.id = ?1"""
 
 
@@ -42,10 +44,9 @@ class Progress(Waits):
         self._settled: deque[tuple[str, str]] = deque()  # settled in this transaction, and not followed up yet
         self._is_following = False
 
-    def dependencies_met(self, attempt: str, operation: str) -> bool:
-        """Whether everything this operation waits for has been settled; it is opened only then."""
-        missing = self._value("SELECT missing FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
-        return bool(missing <= 0)
+    def dependencies_met(self, missing: int) -> bool:
+        """Whether everything an operation waits for has been settled, of which so much is missing; it is opened only then."""
+        return missing <= 0
 
     def _advance(self, attempt: str, operation: str) -> None:
         """Follow up what was settled, in the transaction that settled it. A chain of decisions is walked, not nested."""
@@ -65,12 +66,12 @@ class Progress(Waits):
         self.decide_races(attempt, operation)
         rows = self._rows(
             "UPDATE operation SET missing = missing - 1 WHERE attempt = ?1 AND id IN"
-            " (SELECT operation FROM dependency WHERE attempt = ?1 AND needs = ?2) RETURNING position, id",
+            " (SELECT operation FROM dependency WHERE attempt = ?1 AND needs = ?2) RETURNING position, id, missing",
             attempt,
             operation,
         )
-        for _, dependent in sorted(rows):
-            if self.dependencies_met(attempt, dependent):
+        for _, dependent, missing in sorted(rows):
+            if self.dependencies_met(missing):
                 self._open(attempt, dependent)
         self._wake_waits(attempt)
 
@@ -79,21 +80,22 @@ class Progress(Waits):
     def _open(self, attempt: str, operation: str) -> None:
         """Let an operation have its turn; nothing of it once the attempt is failing or being stopped."""
         now_ns = time.time_ns()
-        self.db.execute(
+        kind = self._value(
             f"UPDATE operation SET opened_ns = ?1, due_ns = iif(kind IN ({_DISPATCHED}), ?1, NULL) WHERE attempt = ?2"
-            " AND id = ?3 AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate'",
-            (now_ns, attempt, operation),
+            " AND id = ?3 AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate' RETURNING kind",
+            now_ns,
+            attempt,
+            operation,
         )
-        if self.db.changes() == 0:
+        if kind is None:
             return
-        op = self._operation(attempt, operation)
         if self.is_stopped(attempt):
-            self._close(op)
-        elif op.kind in DISPATCHED:
+            self._close(self._operation(attempt, operation))
+        elif kind in DISPATCHED:
             if self.is_held(attempt, operation):
                 self._hold_back(attempt, operation)
         else:
-            self._begin(op, now_ns)
+            self._begin(self._operation(attempt, operation), now_ns)
 
     def _close(self, op: Operation) -> None:
         self.db.execute(
@@ -153,7 +155,7 @@ class Progress(Waits):
 
     def fail_run(self, attempt: str, reason: str) -> None:
         """Begin to end an attempt that cannot succeed any more, for the first reason there was."""
-        self.db.execute("UPDATE attempt SET failing = ifnull(failing, ?) WHERE id = ?", (reason, attempt))
+        self._set_attempt(attempt, "failing = ifnull(failing, ?)", reason)
         self._withdraw(attempt)
         self.stop_children(attempt, f"parent-failed: {reason}")
 
@@ -183,16 +185,13 @@ class Progress(Waits):
             attempt,
         )
         if row is not None:
-            self.db.execute(
-                "UPDATE attempt SET failing = ? WHERE id = ? AND failing IS NULL AND halt IS NULL",
-                (_blame(row[0], row[1]), attempt),
-            )
+            self._set_attempt(attempt, "failing = ? WHERE failing IS NULL AND halt IS NULL", _blame(row[0], row[1]))
 
     # -- concluding
 
     def tally(self, attempt: str) -> Tally:
         """How the attempt stands."""
-        return Tally(*map(bool, (*self._rows(_TALLY, attempt)[0], self.living(attempt))))
+        return Tally(*map(bool, self._rows(_TALLY, attempt)[0]))
 
     def outcome(self, tally: Tally) -> Outcome | None:
         """How an attempt ended, or None while something can still move. An unresolved effect is not a failed one."""
@@ -208,21 +207,19 @@ class Progress(Waits):
 
     def _conclude(self, attempt: str) -> None:
         """Bring condition and outcome in line with the operations."""
-        was = self._value("SELECT outcome FROM attempt WHERE id = ?", attempt)
+        was = self._attempt(attempt).outcome
         tally = self.tally(attempt)
         outcome = self.outcome(tally)
         if outcome is not None and was is None:
             outcome, tally = self._clean_up(attempt, outcome, tally)
         moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
-        reason = self._reason(attempt, outcome)
-        self.db.execute(
-            "UPDATE attempt SET condition = ?, outcome = ?, reason = ? WHERE id = ?",
-            ("terminal" if outcome else moving, outcome, reason, attempt),
-        )
+        stands = ("terminal" if outcome else moving, outcome, self._reason(attempt, outcome))
+        if self._attempt(attempt)[1:4] != stands:
+            self._set_attempt(attempt, "condition = ?, outcome = ?, reason = ?", *stands)
         if outcome is not None and was is None:
-            self._log_run(attempt, outcome, reason)
+            self._log_run(attempt, outcome, stands[2])
             self._stop_timer(attempt, DEADLINE)
-            self.note_elapsed(str(self._value("SELECT task FROM attempt WHERE id = ?", attempt)), time.time_ns())
+            self.note_elapsed(self._attempt(attempt).task, time.time_ns())
             self.prepare_result(attempt)
         self._touch(attempt)
         if outcome is not None and was is None:
@@ -246,19 +243,18 @@ class Progress(Waits):
         return outcome, tally
 
     def _touch(self, attempt: str) -> None:
-        """Make a new version of the task, and of those it is a child of: something that their status shows has changed."""
-        self.db.execute(
-            "WITH RECURSIVE line (task) AS (SELECT task FROM attempt WHERE id = ?"
-            " UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task)"
-            " UPDATE task SET version = version + 1 WHERE id IN line",
-            (attempt,),
-        )
+        """Make a new version of the task, and of those it is a child of: something that their status shows has changed.
+
+        One version for all that is committed together: nobody can have seen what is in between.
+        """
+        assert self.db.in_transaction, "a version is made of what a transaction changes"
+        self._touched[attempt] = None
 
     def _reason(self, attempt: str, outcome: Outcome | None) -> str | None:
         """Why an attempt ended as it did: a code in kebab-case, and what is known of it."""
         if outcome in (None, "succeeded"):
             return None
-        failing = self._value("SELECT failing FROM attempt WHERE id = ?", attempt)
+        failing = self._attempt(attempt).failing
         undone = self.failed_undo(attempt)
         if undone:
             after = f" after {failing}" if failing else ""

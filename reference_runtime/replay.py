@@ -119,6 +119,10 @@ class Replay:
         self._answer(branch, outcome)
         self._run()
 
+    def awaits(self, operation: str) -> bool:
+        """Whether something in the workflow waits for this operation."""
+        return operation in self._waiting
+
     def missing(self) -> Command | None:
         """The first recorded command that this code, with everything delivered, has not issued; None when all were.
 

@@ -49,13 +49,62 @@ _OPERATION = """SELECT a.task, o.attempt, o.id, o.kind, o.tool, o.semantics, o.s
     FROM operation o JOIN attempt a ON a.id = o.attempt"""
 
 
+class Attempt(NamedTuple):
+    """One row of `attempt`, and what it has at all of some things that most attempts have nothing of."""
+
+    task: str
+    condition: str
+    outcome: str | None
+    reason: str | None
+    execution: str | None
+    failing: str | None
+    halt: str | None
+    code: str | None
+    stranded: str | None
+    is_workflow: int
+    has_approvals: int
+    has_races: int
+    has_compensations: int
+    has_signals: int
+
+
+_ATTEMPT = """SELECT task, condition, outcome, reason, execution, failing, halt, code, stranded,
+    EXISTS (SELECT 1 FROM workflow w WHERE w.attempt = a.id), EXISTS (SELECT 1 FROM approval p WHERE p.attempt = a.id),
+    EXISTS (SELECT 1 FROM finish f WHERE f.attempt = a.id),
+    EXISTS (SELECT 1 FROM operation o WHERE o.attempt = a.id AND o.subject IS NOT NULL AND o.kind = 'compensate'),
+    EXISTS (SELECT 1 FROM event e WHERE e.task = a.task)
+    FROM attempt a WHERE a.id = ?"""
+
+
+class Invocation(NamedTuple):
+    """What is on record of one try: who made it, and what was reported of it."""
+
+    execution: str
+    report: str | None
+    detail: str | None
+    ended_ns: int | None
+
+
+_NEW_VERSION = """WITH RECURSIVE line (task) AS (SELECT task FROM attempt WHERE id = ?
+    UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task)
+    UPDATE task SET version = version + 1 WHERE id IN line"""
+
+
 class Rows:
-    """A database with the helpers every part of the store uses."""
+    """A database with the helpers every part of the store uses.
+
+    What a transaction asks again and again of an attempt is kept for as long as the transaction lasts, and forgotten by
+    whatever changes it.
+    """
 
     def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
         self.db = db
         self.policy = policy
         self.rng = rng
+        self._attempts: dict[str, Attempt] = {}  # as read in this transaction
+        self._limited: dict[str, bool] = {}  # tasks: whether anything limits them, as read in this transaction
+        self._invocations: dict[int, Invocation | None] = {}  # by generation, as read in this transaction
+        self._touched: dict[str, None] = {}  # attempts of which this transaction makes a new version
 
     def fence(self, move: Move, generation: int, version: int) -> tuple[str, tuple[object, ...]]:
         """What must still hold for a holder's word to count, as a condition the database checks while it writes."""
@@ -110,6 +159,47 @@ class Rows:
             raise Refusal("unknown-task", f"no task {task!r}")
         return str(row[0])
 
+    def _attempt(self, attempt: str) -> Attempt:
+        """An attempt as it stands. Raises KeyError where there is none."""
+        found = self._attempts.get(attempt)
+        if found is None:
+            row = self._row(_ATTEMPT, attempt)
+            if row is None:
+                raise KeyError(attempt)
+            found = Attempt(*row)
+            if self.db.in_transaction:
+                self._attempts[attempt] = found
+        return found
+
+    def _set_attempt(self, attempt: str, assignments: str, *values: object) -> bool:
+        """Change an attempt's own row; `assignments` may end in a condition. Whether it was changed."""
+        self._attempts.pop(attempt, None)
+        change, _, condition = assignments.partition(" WHERE ")
+        where = f"id = ? AND {condition}" if condition else "id = ?"
+        marks = change.count("?")
+        self.db.execute(f"UPDATE attempt SET {change} WHERE {where}", (*values[:marks], attempt, *values[marks:]))
+        return self.db.changes() > 0
+
+    def _forget(self, attempt: str) -> None:
+        """Read an attempt anew when it is asked for: it has something now that it did not have before."""
+        self._attempts.pop(attempt, None)
+
+    def _invocation(self, generation: int) -> Invocation | None:
+        """The try that was made under a lease, None when none was."""
+        if generation in self._invocations:
+            return self._invocations[generation]
+        row = self._row("SELECT execution, report, detail, ended_ns FROM invocation WHERE generation = ?", generation)
+        found = None if row is None else Invocation(*row)
+        if self.db.in_transaction:
+            self._invocations[generation] = found
+        return found
+
+    def _forget_all(self) -> None:
+        """Read everything anew: a part of this transaction was undone."""
+        self._attempts.clear()
+        self._limited.clear()
+        self._invocations.clear()
+
     def _operation(self, attempt: str, operation: str) -> Operation:
         found = self._operations("WHERE o.attempt = ? AND o.id = ?", attempt, operation)
         if not found:
@@ -142,13 +232,22 @@ class Rows:
         if self.db.in_transaction:
             yield
             return
+        self._begin_anew()
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            for attempt in self._touched:
+                self.db.execute(_NEW_VERSION, (attempt,))
         except BaseException:
             self.db.execute("ROLLBACK")
             raise
+        finally:
+            self._begin_anew()
         self.db.execute("COMMIT")
+
+    def _begin_anew(self) -> None:
+        self._forget_all()
+        self._touched.clear()
 
     def together(self) -> AbstractContextManager[None]:
         """One transaction for whatever is done inside: all or nothing, durable at its end."""

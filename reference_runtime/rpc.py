@@ -77,6 +77,8 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 }
 
 
+#: Fields that may be left out.
+OPTIONAL: Mapping[str, Mapping[str, type]] = {"settle": {"ahead": dict}}
 #: Fields that are lists of numbers, and the only ones.
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
@@ -154,7 +156,7 @@ def parse_request(line: bytes) -> tuple[int, str, Json]:
         raise Refusal("bad-request", f"unknown verb {verb!r}; there are {', '.join(VERBS)}")
     if not isinstance(params, dict):
         raise Refusal("bad-request", f"{verb}: params must be an object; got {params!r:.80}")
-    check_fields(verb, params, VERBS[verb])
+    check_fields(verb, params, VERBS[verb], OPTIONAL.get(verb))
     return int(message["id"]), verb, params
 
 

@@ -3,6 +3,10 @@
 `advance` is the whole of a turn, and pure: a function that is still warm, or is begun anew, is told the outcomes it has not
 heard of, and what it asks for comes back. Warm functions are only a saving: they are told the same outcomes in the same
 order, and one whose report was not taken is let go.
+
+A function that waits for the very operation that this worker carries out is told of its result before the store is, and what it
+asks for next goes into the same report (`look_ahead`). Nothing leaves a function but commands, so where the result is not
+taken, or comes at another place in the history, it is as if the function had never been told: it is let go.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from reference_runtime.commands import Command, Continued, End, Outcome, Raised,
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
 from reference_runtime.rpc import LINE_BYTES_MAX
+from reference_runtime.turns import accepted
 from reference_runtime.workflow import Context, Workflow
 
 #: What a line needs beside what a turn says.
@@ -34,6 +39,7 @@ FOR_EVER = Patience(total_ns=None)
 class Warm:
     """A function as a turn left it: its history's segment and length, and how many outcomes it was told."""
 
+    workflow: str
     replay: Replay
     segment: int
     length: int
@@ -49,7 +55,8 @@ def begin(workflow: Workflow, turn: Json) -> Warm:
     segment = turn["segment"]
     start = partial(workflow.function, Context(turn["task"], segment), turn["input"])
     recorded = [Command(**command) for command in turn["commands"]]
-    return Warm(Replay(start, recorded, f"{segment}~" if segment > 1 else ""), segment, len(recorded), 0)
+    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "")
+    return Warm(workflow.name, replay, segment, len(recorded), 0)
 
 
 def tell(warm: Warm, outcomes: Sequence[Json]) -> None:
@@ -100,16 +107,21 @@ class Runner:
         self.workflows: Mapping[str, Workflow] = {one.name: one for one in workflows}
         self.execution = execution
         self._warm: OrderedDict[str, Warm] = OrderedDict()
+        self._leading: dict[str, Warm] = {}  # functions that are ahead of the store
+        self._ahead: dict[str, trio.Event] = {}  # their attempts: set when that is over
+        self._nursery: trio.Nursery | None = None
         self._holding: set[int] = set()
 
     async def run(self) -> None:
         try:
-            while True:
-                turns = await self._claim()
-                async with trio.open_nursery() as nursery:
-                    for turn in turns:
-                        nursery.start_soon(self._perform, turn)
+            async with trio.open_nursery() as self._nursery:
+                while True:
+                    turns = await self._claim()
+                    async with trio.open_nursery() as nursery:
+                        for turn in turns:
+                            nursery.start_soon(self._perform, turn)
         finally:
+            self._nursery = None
             while self._warm:
                 _let_go(self._warm.popitem()[1])
 
@@ -128,8 +140,10 @@ class Runner:
 
     async def _perform(self, turn: Json) -> None:
         """Run a turn, and those that follow at once from its report."""
-        warm = self._warm.pop(turn["attempt"], None)
         attempt = turn["attempt"]
+        while attempt in self._ahead:
+            await self._ahead[attempt].wait()
+        warm = self._warm.pop(attempt, None)
         while turn:
             generation = turn["generation"]
             self._holding.add(generation)
@@ -146,10 +160,14 @@ class Runner:
     async def _advance(self, turn: Json, warm: Warm | None) -> tuple[Json, Warm | None]:
         """What a turn comes to. Raises `Refusal` when the turn is somebody else's by now."""
         try:
-            if warm is None or not turn["is_warm"]:
+            if warm is None or [warm.segment, warm.length] != [turn["segment"], turn["length"]]:
                 _let_go(warm)
+                warm = None
+                if turn["is_warm"]:  # it was when the turn was asked for
+                    ask = {"generation": turn["generation"], "known": [], "batch": self.batch}
+                    turn = await self.client.call("tell_more", ask, FOR_EVER)
                 warm = begin(self.workflows[turn["workflow"]], turn)
-            told, is_all = turn["told"], turn["is_all"]
+            told, is_all = turn["told"][max(0, warm.seen - turn["after"]) :], turn["is_all"]
             while not is_all:
                 tell(warm, told)
                 ask = {"generation": turn["generation"], "known": warm.known, "batch": self.batch}
@@ -178,6 +196,43 @@ class Runner:
             _let_go(warm)
             warm = None
         return answer["turn"], warm
+
+    # -- ahead of the store
+
+    def look_ahead(self, attempt: str, operation: str, answer: Json) -> Json | None:
+        """How a workflow goes on with the result of an operation that is about to be reported; None where that has to wait.
+
+        Who gets something has to say what came of it, by `looked_ahead`.
+        """
+        warm = self._warm.get(attempt)
+        if self._nursery is None or warm is None or not warm.replay.awaits(operation):
+            return None
+        del self._warm[attempt]
+        turn = {"attempt": attempt, "segment": warm.segment, "length": warm.length, "outcomes": warm.seen + 1}
+        try:
+            said = advance(warm, [accepted(operation, answer)])
+        except Exception:  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
+            said = _troubled("refused")
+        if said["trouble"]:
+            _let_go(warm)
+            return None
+        self._ahead[attempt] = trio.Event()
+        self._leading[attempt] = warm
+        asked = {"commands": said["commands"], "end": said["end"], "code": self.workflows[warm.workflow].code}
+        return {"turn": turn, "known": warm.known, "batch": self.batch, **asked}
+
+    def looked_ahead(self, attempt: str, ahead: Json, came_to: Json) -> None:
+        """Go on from where a function is, or let it go, by what came of its looking ahead; `came_to` is empty where that is not
+        known.
+        """
+        warm = self._leading.pop(attempt)
+        if not came_to.get("is_taken") or ahead["end"] or self._nursery is None:
+            _let_go(warm)
+        else:
+            self._keep(attempt, warm)
+        self._ahead.pop(attempt).set()
+        if "turn" in came_to and self._nursery is not None:
+            self._nursery.start_soon(self._perform, came_to["turn"])
 
     def _keep(self, attempt: str, warm: Warm) -> None:
         self._warm[attempt] = warm

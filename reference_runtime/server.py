@@ -30,6 +30,7 @@ from reference_runtime.presence import Presence
 from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
+from reference_runtime.turns import accepted
 from reference_runtime.waiting import WaitingRoom, give
 
 NS = 1_000_000_000
@@ -93,7 +94,6 @@ class Server(TurnVerbs):
         """Acknowledge a task: its transaction has committed when this returns."""
         with self.serving():
             receipt = self.store.submit(task, plan)
-        self.notify()
         return attrs.asdict(receipt)
 
     async def status(self, task: str) -> Json:
@@ -200,22 +200,38 @@ class Server(TurnVerbs):
         return attrs.asdict(ticket, recurse=False)
 
     async def settle(
-        self, grant: Json, report: Report, answer: Json, detail: str, facts: Json, execution: str, limit: int
+        self,
+        grant: Json,
+        report: Report,
+        answer: Json,
+        detail: str,
+        facts: Json,
+        execution: str,
+        limit: int,
+        ahead: Json | None = None,
     ) -> Json:
-        """Take what an invocation came to; `answer` is empty where there is none. Answers with up to `limit` more leases."""
+        """Take what an invocation came to; `answer` is empty where there is none. Answers with up to `limit` more leases.
+
+        `ahead`: how a workflow goes on with it, taken in the same transaction where it fits.
+        """
         if report not in MOVES:
             raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
         held = _grant(grant)
         told = _facts(facts)
+        gone_on: Json = {}
+        going_on = (
+            None
+            if ahead is None
+            else partial(self._going_on, accepted(held.operation, answer), ahead, execution, gone_on)
+        )
         with self.serving():
             rejected, leases = self.store.turn(
-                held, report, answer or None, detail, told, execution=execution, limit=limit
+                held, report, answer or None, detail, told, execution=execution, limit=limit, going_on=going_on
             )
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
         self._holders.pop(held.generation, None)
-        self.notify()
-        return self._handed_out(leases, execution, 0.0)
+        return {**self._handed_out(leases, execution, 0.0), "ahead": gone_on}
 
     async def release(self, execution: str) -> Json:
         """Take back what an execution that is over still has leased; it sent nothing under these leases."""
@@ -229,21 +245,29 @@ class Server(TurnVerbs):
 
     def notify(self) -> None:
         """Wake those for whom what was just committed matters: who waits for work, and who waits for the next hour."""
-        if self.store.next_work_ns() is not None:
-            self._work.wake()
+        self._tell_workers(self.store.next_work_ns())
         self.tell_runners()
         self._mind_time(self.store.next_timer_ns())
 
+    def _tell_workers(self, due_ns: int | None) -> None:
+        if due_ns is not None:
+            self._work.wake()
+
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """One transaction that also leases what comes of it to those who wait, so that they need none of their own."""
+        """One transaction that also leases what comes of it to those who wait, so that they need none of their own. Others are
+        told of what is left, once it is committed.
+        """
         with self.store.together():
             yield
             due_ns = self.store.next_work_ns()
             work = self._work.take() if due_ns is not None and due_ns <= time.time_ns() else {}
-            turns = self._turns.take() if self.store.turn_is_due() else {}
+            turns = self._turns.take() if self._turns and self.store.turn_is_due() else {}
         for generation, execution in (*give(work), *give(turns)):
             self._hold(generation, execution)
+        self._tell_workers(self.store.next_work_ns() if work else due_ns)
+        self.tell_runners()
+        self._mind_time(self.store.next_timer_ns())
 
     def _mind_time(self, at_ns: int | None = None) -> None:
         """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""

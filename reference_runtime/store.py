@@ -144,12 +144,13 @@ class Store(Turns):
             self._plan_operation(attempt, position, step)
         self._plan_gates(attempt, steps)
         for step in steps:
-            if self.dependencies_met(attempt, step.id):
+            if self.dependencies_met(len(step.needs)):
                 self._open(attempt, step.id)
         self._wake_waits(attempt)
         self._conclude(attempt)
 
     def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
+        self._forget(attempt)
         self.db.execute(
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries,"
             " generation, version, missing, tolerate, subject)"

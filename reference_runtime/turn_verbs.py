@@ -51,7 +51,7 @@ class TurnVerbs(ABC):
 
     def tell_runners(self) -> None:
         """Wake those who wait for a turn, when there is one."""
-        if self.store.turn_is_due():
+        if self._turns and self.store.turn_is_due():
             self._turns.wake()
 
     async def claim_turns(
@@ -93,15 +93,31 @@ class TurnVerbs(ABC):
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
         self._let_go(held.generation)
-        self.notify()
+        if not is_taken:
+            self.notify()
         told = {} if following is None else self._said(following, execution, known, batch)
         return {"turn": told, "is_taken": is_taken}
 
+    def _going_on(self, told: Json, ahead: Json, execution: str, found: Json) -> None:
+        """Take what a worker's function asks for after the result that it reports; `found` is told what came of it."""
+        check_fields("ahead", ahead, _AHEAD)
+        _check_commands(ahead["commands"])
+        turn = _held({**ahead["turn"], "generation": 0})
+        found["is_taken"], following = self.store.go_on(
+            turn, told, ahead["code"], ahead["commands"], ahead["end"], execution
+        )
+        if following is not None:
+            found["turn"] = self._said(following, execution, ahead["known"], ahead["batch"])
+
     async def tell_more(self, generation: int, known: list[int], batch: int) -> Json:
-        """The outcomes of a leased turn past those its holder knows of, as many as fit, and whether these are all."""
+        """The outcomes of a leased turn past those its holder knows of, as many as fit, and whether these are all; the turn
+        from its beginning for one that knows nothing.
+        """
         turn = self.store.leased_turn(generation)
         if turn is None:
             raise Refusal("stale", f"generation {generation} owns no turn")
+        if not known:
+            return self._from(turn, known, batch)
         _, outcomes, is_warm = self.store.history(turn, known)
         if not is_warm:
             raise Refusal("stale", f"the history of {turn.attempt} is not the one that is known")
@@ -111,6 +127,9 @@ class TurnVerbs(ABC):
     def _said(self, turn: Turn, execution: str, known: list[int], batch: int) -> Json:
         """A turn as its holder gets it, with as much of its history as it does not have and as fits."""
         self._hold(turn.generation, execution)
+        return self._from(turn, known, batch)
+
+    def _from(self, turn: Turn, known: list[int], batch: int) -> Json:
         commands, outcomes, is_warm = self.store.history(turn, known)
         told = _chunk(outcomes, CHUNK_BYTES - len(json.dumps(commands)), batch)
         return {
@@ -123,6 +142,7 @@ class TurnVerbs(ABC):
             "outcomes": turn.outcomes,
             "generation": turn.generation,
             "is_warm": is_warm,
+            "after": known[2] if is_warm else 0,
             "commands": commands,
             "told": told,
             "is_all": len(told) == len(outcomes),
@@ -138,6 +158,12 @@ def _chunk(outcomes: list[Json], bytes_max: int, count: int) -> list[Json]:
 
 #: What a command says of itself, and the types this must have.
 _COMMAND = {"branch": str, "sequence": int, "kind": str, "id": str, "digest": str, "spec": dict}
+
+
+#: What a worker says of how a workflow went on with a result that is being reported.
+_AHEAD: dict[str, type] = {
+    "turn": dict, "code": str, "known": list, "batch": int, "commands": list, "end": dict,
+}  # fmt: skip
 
 
 def _held(data: Json) -> Turn:

@@ -23,7 +23,7 @@ from reference_runtime.appending import Appending, steps_of
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
 from reference_runtime.evolution import FITS
 from reference_runtime.leaves import Step
-from reference_runtime.model import Json, Rejected, Tally, canonical
+from reference_runtime.model import Json, Refusal, Rejected, Tally, canonical
 
 _TURN = """SELECT a.task, w.attempt, w.name, w.input, w.segment, w.length, w.outcomes, w.generation
     FROM workflow w JOIN attempt a ON a.id = w.attempt"""
@@ -59,6 +59,7 @@ class Turns(Appending):
         found = workflow_of(document)
         if found is None:
             return
+        self._forget(attempt)
         self.db.execute(
             "INSERT INTO workflow (attempt, name, input, segment, length, outcomes, is_due, refused)"
             " VALUES (?, ?, ?, 1, 0, 0, 1, '[]')",
@@ -73,6 +74,8 @@ class Turns(Appending):
         One that waits for nothing but an effect nobody could establish does not: it is blocked until somebody settles that.
         """
         tally = super().tally(attempt)
+        if not self._attempt(attempt).is_workflow:
+            return tally
         row = self._row(
             "SELECT w.generation, w.is_due AND w.parked IS NULL FROM workflow w JOIN attempt a ON a.id = w.attempt"
             " WHERE w.attempt = ? AND w.ended IS NULL AND a.failing IS NULL AND a.halt IS NULL",
@@ -156,7 +159,7 @@ class Turns(Appending):
             "UPDATE workflow SET generation = ?, execution = ?, code = ?, is_due = 0 WHERE attempt = ?",
             (generation, execution, code, turn.attempt),
         )
-        self.db.execute("UPDATE attempt SET execution = ? WHERE id = ?", (execution, turn.attempt))
+        self._carried_out_by(turn.attempt, execution)
         self._conclude(turn.attempt)
         return attrs.evolve(turn, generation=generation)
 
@@ -256,19 +259,59 @@ class Turns(Appending):
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn), None
-            self.take_up(turn.attempt, execution)
-            self.db.execute(
-                "UPDATE workflow SET generation = NULL, execution = NULL, is_due = outcomes > ?1,"
-                " length = length + ?2, code = ?3, deaths = 0, parked = NULL, refused = '[]' WHERE attempt = ?4",
-                (turn.outcomes, len(commands), code, turn.attempt),
-            )
-            for number, command in enumerate(commands, turn.length + 1):
-                self._append(turn.attempt, number, command, steps)
-            self._end_workflow(turn, end)
-            self._wake_waits(turn.attempt)
-            self._conclude(turn.attempt)
-            following = self._turns(f"WHERE {_FREE} AND w.attempt = ?", turn.attempt)
-            return None, self._lease_turn(following[0], execution, code) if following else None
+            return None, self._continue(turn, code, commands, steps, end, execution)
+
+    def go_on(
+        self, turn: Turn, told: Json, code: str, commands: Sequence[Json], end: Json, execution: str
+    ) -> tuple[bool, Turn | None]:
+        """Take what a workflow asks for after a result that was settled in this very transaction, without a lease of its own:
+        whether it was taken, and the next turn where there is one at once.
+
+        Its function was told the result (`told`) before that was durable. It counts if the store says the same of it, and
+        nothing else came in between; if not, nothing of it is taken, and the turn is as due as ever. Both are one
+        transaction, so nobody ever sees a command whose reason might be lost.
+        """
+        if not self._may_go_on(turn, told, code, execution):
+            return False, None
+        try:
+            with self.db:  # a savepoint
+                following = self._continue(turn, code, commands, steps_of(commands), end, execution)
+        except Refusal:  # whoever takes the turn is told of it
+            self._forget_all()
+            return False, None
+        return True, following
+
+    def _may_go_on(self, turn: Turn, told: Json, code: str, execution: str) -> bool:
+        free = self._turns(
+            f"WHERE {_FREE} AND w.attempt = ? AND NOT EXISTS (SELECT 1 FROM json_each(w.refused) r WHERE r.value = ?)",
+            turn.attempt,
+            code,
+        )
+        if not free or (free[0].segment, free[0].length, free[0].outcomes) != (
+            turn.segment,
+            turn.length,
+            turn.outcomes,
+        ):
+            return False
+        _, outcomes, _ = self.history(free[0], [turn.segment, turn.length, turn.outcomes - 1])
+        return outcomes == [told] and self.take_up(turn.attempt, execution) == "kept"
+
+    def _continue(
+        self, turn: Turn, code: str, commands: Sequence[Json], steps: Mapping[str, Step], end: Json, execution: str
+    ) -> Turn | None:
+        self.take_up(turn.attempt, execution)
+        self.db.execute(
+            "UPDATE workflow SET generation = NULL, execution = NULL, is_due = outcomes > ?1,"
+            " length = length + ?2, code = ?3, deaths = 0, parked = NULL, refused = '[]' WHERE attempt = ?4",
+            (turn.outcomes, len(commands), code, turn.attempt),
+        )
+        for number, command in enumerate(commands, turn.length + 1):
+            self._append(turn.attempt, number, command, steps)
+        self._end_workflow(turn, end)
+        self._wake_waits(turn.attempt)
+        self._conclude_later(turn.attempt)
+        following = self._turns(f"WHERE {_FREE} AND w.attempt = ?", turn.attempt)
+        return self._lease_turn(following[0], execution, code) if following else None
 
     def holds_turn(self, turn: Turn) -> bool:
         """Whether the turn's holder may still speak for it: nobody else was given it, its history is as it was, and
@@ -322,6 +365,11 @@ def _asked_for_later(step: Step) -> Step:
     """A step as an operation that the interpreter will ask for: when it may begin, the workflow says; so do its children."""
     more = {**step.more, "plan": replayed(step.more["plan"])} if step.kind == "child" else step.more
     return attrs.evolve(step, needs=(), more=more)
+
+
+def accepted(operation: str, answer: Mapping[str, Any] | None) -> Json:
+    """What a workflow is told of an operation with this result, once that is accepted."""
+    return _outcome(operation, "succeeded", canonical(answer) if answer else None, None)
 
 
 def _outcome(id_: str, state: str, answer: str | None, reason: str | None) -> Json:

@@ -52,6 +52,10 @@ class WaitingRoom(Generic[Lease]):
 
     _waiting: dict[Waiting[Lease], None] = attrs.field(factory=dict)
 
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting)
+
     @contextmanager
     def waits(self, execution: str, take: Callable[[], list[Lease]]) -> Iterator[Waiting[Lease]]:
         """For as long as a request waits."""

@@ -60,6 +60,7 @@ class Waits(Approvals):
 
     def buffer_signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> None:
         """Keep a signal until a wait takes it, also when none has begun."""
+        self._attempts.clear()
         self.db.execute(
             "INSERT INTO event (task, id, name, payload, received_ns) VALUES (?, ?, ?, ?, ?)",
             (task, id_, name, canonical(payload), time.time_ns()),
@@ -124,6 +125,8 @@ class Waits(Approvals):
         self.db.execute("UPDATE event SET consumer = ? WHERE sequence = ? AND consumer IS NULL", (consumer, sequence))
 
     def _wake_waits(self, attempt: str) -> None:
+        if not self._attempt(attempt).has_signals:
+            return
         while (match := self.match_signals(attempt)) is not None:
             operation, sequence, payload = match
             op = self._operation(attempt, operation)

@@ -74,6 +74,7 @@ class Worker:
         self.grace_ns = grace_ns
         self.log = log
         self.execution = ""
+        self._runner: Runner | None = None
         self._lease_s = 0.0
         self._holding: dict[int, float] = {}  # generation → until when the lease is certainly ours
         self._handed_back = trio.Event()
@@ -100,7 +101,8 @@ class Worker:
                 nursery.start_soon(self._keep_leases)
                 async with trio.open_nursery() as beginning:
                     if self.workflows:
-                        beginning.start_soon(Runner(self.client, self.workflows, self.execution, self.batch).run)
+                        self._runner = Runner(self.client, self.workflows, self.execution, self.batch)
+                        beginning.start_soon(self._runner.run)
                     await self._begin(nursery)
             await self._leave()
             nursery.cancel_scope.cancel()
@@ -194,7 +196,7 @@ class Worker:
             try:
                 return await self.invoke(ticket)
             finally:
-                del self._calls[ticket.generation]
+                self._calls.pop(ticket.generation, None)
         return Outcome("unknown", detail="it was told to stop, and given up")
 
     async def invoke(self, ticket: Ticket) -> Outcome:
@@ -249,12 +251,32 @@ class Worker:
         }
         asked = trio.current_time()
         try:
-            answer = await self.client.call("settle", params, FOR_EVER)
+            answer = await self._settle(ticket, outcome, params)
         except Refusal:
             self.log("refused", **_ids(ticket), report=outcome.report, execution=self.execution)
             return []
         self.log("reported", **_ids(ticket), report=outcome.report, execution=self.execution)
         return self._taken(answer, asked)
+
+    async def _settle(self, ticket: Ticket, outcome: Outcome, params: Json) -> Json:
+        """Report, together with how a workflow goes on that waits for this, where it runs here. Raises `Refusal`.
+
+        Only with the result of a first call: one that took its worker with it may have done so as it went on.
+        """
+        ahead = None
+        if self._runner is not None and outcome.report == "succeeded" and ticket.invocation == 1:
+            ahead = self._runner.look_ahead(ticket.attempt, ticket.operation, outcome.answer)
+        if ahead is None or self._runner is None:
+            return await self.client.call("settle", params, FOR_EVER)
+        answer: Json = {}
+        try:
+            answer = await self.client.call("settle", {**params, "ahead": ahead}, FOR_EVER)
+        except Refusal as no:
+            if no.code != "too-large":
+                raise
+        finally:
+            self._runner.looked_ahead(ticket.attempt, ahead, answer.get("ahead", {}))
+        return answer or await self.client.call("settle", params, FOR_EVER)
 
     async def _leave(self) -> None:
         """Let calls under way come to their end, report the rest as unknown, and give back what was never begun."""

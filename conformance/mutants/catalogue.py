@@ -119,7 +119,7 @@ def execution_id_reused(patch: Patch) -> None:
 @mutant("dispatch-before-dependency", "DUR-8", shown_by="tour/undisturbed")
 def dispatch_before_dependency(patch: Patch) -> None:
     """Every operation may begin at once, whatever it depends on."""
-    patch.replace(Progress, "dependencies_met", lambda _self, _attempt, _operation: True)
+    patch.replace(Progress, "dependencies_met", lambda _self, _missing: True)
 
 
 @mutant("merge-equal-operations", "DUR-9", shown_by="branches/kill@ack:start(engine)")
