@@ -263,7 +263,7 @@ def _families(
             for one in interruptions_for(story, workers=workers, units=units, thorough=False):
                 if fitting(one):
                     generic.setdefault((one.action, one.site.where, one.site.unit), []).append((name, one))
-            own = [(name, one) for one in story.extras if fitting(one)]
+            own = [(name, one) for one in story.extras_for(units, simulated=simulated) if fitting(one)]
             extras += [own] if own else []
     return list(generic.values()), extras
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 
-from scenarios.interruption import Interruption
+from scenarios.interruption import Action, Interruption, actions_of
 from scenarios.plan import Call, Op, Plan, Seq
 
 NAP_NS = 150_000_000
+#: What is done to the storage of whoever keeps the store.
+STORAGE_ACTIONS: frozenset[Action] = frozenset({"full", "eio", "flip"})
 
 
 @attrs.frozen
@@ -23,6 +27,23 @@ class Story:
     plan: Plan
     extras: tuple[Interruption, ...] = ()
     generic: bool = True
+
+    def extras_for(self, units: Collection[str], *, simulated: bool) -> tuple[Interruption, ...]:
+        """Its own interruptions, for a target of these units.
+
+        Where no engine keeps the store, the worker does, and in the simulated world it is its storage that fails. A real
+        product of one process is left alone: a full or failing disk cannot be made for it, and a flipped bit is the affair of
+        the database that it stands on.
+        """
+        if not simulated or "engine" in units:
+            return self.extras
+        return tuple(_moved(one) if STORAGE_ACTIONS & set(actions_of(one.label)) else one for one in self.extras)
+
+
+def _moved(one: Interruption) -> Interruption:
+    """The same, done to the worker."""
+    site = attrs.evolve(one.site, unit="worker")
+    return attrs.evolve(one, site=site, then=_moved(one.then) if one.then else None)
 
 
 def in_order(*children: Op) -> Plan:

@@ -165,6 +165,27 @@ def test_a_plan_that_may_leave_a_call_out_is_not_killed_there() -> None:
     assert sites - {None} == {"a", "u"}
 
 
+@pytest.mark.parametrize("units", [("worker",), ("engine", "worker")])
+def test_storage_fails_where_the_store_is_kept(units: tuple[str, ...]) -> None:
+    """Of a target of one process that is the worker; full, failing and rotten disks are drawn for it like for any other."""
+    found: dict[str, set[str]] = {}
+    for seed in range(1500):
+        choose = random.Random(seed)
+        scenario = drawn(
+            lambda _label, n, choose=choose: choose.randrange(n),  # type: ignore[misc]
+            ALL_OPERATIONS,
+            seed,
+            units=units,
+            simulated=True,
+            verbs=VERBS,
+        )
+        if scenario.plan == STORIES["vault"].plan:
+            for link in scenario.interruptions[0].chain():
+                found.setdefault(link.action, set()).add(link.site.unit)
+    assert [found[action] for action in ("full", "eio", "flip")] == [{units[0]}] * 3
+    assert STORIES["vault"].extras_for(("worker",), simulated=False) == STORIES["vault"].extras
+
+
 def test_most_of_the_drawn_scenarios_are_extras_of_stories() -> None:
     """Each story that has some is as likely as another."""
     stories = 0
