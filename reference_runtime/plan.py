@@ -161,14 +161,15 @@ class _Reader:
         inside = set(_ids(body))
         if on not in inside:
             raise wrong(data, f"on is {on!r}; expected an operation of its body")
+        guarded = guards  # by the last gate only: it is guarded by the one before it, or a loop would grow with its square
         for turn in range(1, count(data, "times", 1) + 1):
             if turn > 1:
                 gate = f"{data['id']}@{turn}"
                 self._admit(gate, depth)
-                before = self._add(Step(gate, "branch", subject=_copied(on, turn - 1, inside)), before, guards)
-                guards = (*guards, (gate, "B"))
+                before = self._add(Step(gate, "branch", subject=_copied(on, turn - 1, inside)), before, guarded)
+                guarded = (*guards, (gate, "B"))
             for child in body:
-                before = self.read(_copy(child, turn, inside), before, guards, depth)
+                before = self.read(_copy(child, turn, inside), before, guarded, depth)
         return before
 
     def _add(self, step: Step, before: tuple[str, ...], guards: Guards) -> tuple[str, ...]:
@@ -193,7 +194,7 @@ class _Reader:
         if "~" in id_:
             raise PlanError(f"operation id {id_!r} has a ~ in it; that is kept for operations the runtime makes itself")
         if depth > DEPTH_MAX or len(self.ids) >= OPERATIONS_MAX:
-            raise PlanError(f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long")
+            raise PlanError(f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long with all turns of loops")
         self.ids.add(id_)
 
 

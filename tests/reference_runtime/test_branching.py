@@ -82,6 +82,17 @@ def test_a_loop_ends_at_the_first_even_answer(store):
     assert (found["x@2"], found["l@3"], found["x@3"]) == ("succeeded", "succeeded", "skipped")
 
 
+def test_a_loop_may_have_many_turns(store):
+    """What it costs to write out grows with its turns and not with their square; the first end skips all that is left."""
+    store.submit("t", plan(loop("l", "x", 100, call("x"), branch("b", "x", call("p"), call("q"))), call("z")))
+    assert store._value("SELECT count(*) FROM guard") == 2 + 99 * 6 + 98
+    finish(store, nonce="1")
+    finish(store)
+    finish(store, nonce="2")
+    assert run_out(store) == ["p@2", "z"]
+    assert set(states(views.status(store, "t")).values()) == {"succeeded", "skipped"}
+
+
 def test_a_loop_is_bounded(store):
     """After its last turn it is over, whatever that says."""
     store.submit("t", plan(loop("l", "x", 2, call("x")), call("z")))

@@ -45,13 +45,21 @@ def test_a_race_ends_with_one_of_its_children():
     assert steps["z"].needs == ("r",)
 
 
+def test_a_loop_of_thousands_of_turns_is_admitted():
+    """Each turn hangs on the one before it; the limit is on operations, and its refusal says that turns are among these."""
+    assert len(parse(plan(loop("l", "x", 4_900, call("x"))))) == 2 * 4_900 - 1
+    with pytest.raises(PlanError, match="10000 long with all turns of loops"):
+        parse(plan(loop("l", "x", 6_000, call("x"))))
+
+
 def test_a_loop_is_written_out():
     """Copies are named after their turn, refer to themselves, and each but the first hangs on a branch of its own."""
     body = (call("x"), call("y", carries=("x", "a")))
     steps = {step.id: step for step in parse(plan(call("a"), loop("l", "y", 3, *body), call("z", carries=("y@1",))))}
     assert list(steps) == ["a", "x@1", "y@1", "l@2", "x@2", "y@2", "l@3", "x@3", "y@3", "z"]
     assert (steps["l@2"].needs, steps["l@2"].subject) == (("y@1",), "y@1")
-    assert (steps["y@3"].carries, steps["y@3"].guards) == (("x@3", "a"), (("l@2", "B"), ("l@3", "B")))
+    assert (steps["y@3"].carries, steps["y@3"].guards) == (("x@3", "a"), (("l@3", "B"),))
+    assert steps["l@3"].guards == (("l@2", "B"),)
     assert steps["l@3"].guards == (("l@2", "B"),)
     assert steps["z"].needs == ("y@3",)
 
