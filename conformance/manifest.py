@@ -1,8 +1,8 @@
 """The manifest of an adapter, `adapter.toml`, as a frozen value.
 
 `load(path)` reads one, or raises a `SimkitError` that lists everything wrong with it at once, each with its path in the
-file; unknown keys are named with the nearest one that exists. What is off in the file is checked first, what is off
-between its parts (a default configuration that is not there, a command nobody can fill in) after that.
+file; unknown keys are named with the nearest one that exists. What is off between its parts (a default configuration that
+is not there, a command nobody can fill in) is found by `manifest_checks`, in as many sections as can be read.
 
 Sections: `[harness]` who it is · `[install]` how to get it · `[configurations.*]` ways to run it · `[units.*]` its processes
 in launch order, the worker that is asked last · `[operations]` what plans it can interpret · `[verbs]` what it can be asked ·
@@ -12,22 +12,24 @@ certificate must record.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import attrs
 import cattrs
 from cattrs.errors import ForbiddenExtraKeysError
 
+from conformance import manifest_checks
+from conformance.manifest_checks import nearest
 from scenarios.history import Declared
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
 PROTOCOL = 1
 FILE = "adapter.toml"
@@ -53,12 +55,6 @@ OperationKind = Literal[GroupKind, StepKind, OptionKind]
 AskVerb = Literal["start", "status", "signal", "resume", "decide", "cancel", "pause", "unpause"]
 ReadVerb = Literal["events", "artifacts", "journal"]
 Verb = Literal[AskVerb, ReadVerb]
-#: A claim names one obligation or a whole profile.
-PROFILES = ("Durable", "Effects", "Ownership", "Control", "Budget", "Artifacts", "Evolution")
-GROUPS = (
-    *("DUR", "JRN", "OWN", "EFF", "RTY", "CMP", "SCH", "BUD", "DLN"),
-    *("CAN", "SIG", "APR", "ART", "CPL", "STA", "VER", "CHI"),
-)
 Scalar = str | int | float | bool
 
 
@@ -210,33 +206,63 @@ def load(path: Path) -> Manifest:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         what = f"the manifest is not TOML: {error}"
         raise _problem("adapter-malformed", what, path, "a TOML file in UTF-8", _EXAMPLES) from None
-    if data.get("protocol", PROTOCOL) != PROTOCOL:
-        raise _problem(
-            "adapter-protocol",
-            f"the adapter speaks protocol {data['protocol']!r}",
-            f"{path}: protocol",
-            f"protocol = {PROTOCOL}",
-            "install the release of simkit that the adapter was written for, or bring the adapter up to date",
-        )
     return _structure(data, path)
 
 
 def _structure(data: dict[str, Any], path: Path) -> Manifest:
+    whole, complaints = None, []
     try:
-        manifest = _CONVERTER.structure(data, Manifest)
+        whole = _CONVERTER.structure(data, Manifest)
     except cattrs.BaseValidationError as error:
         complaints = [_move_path(text) for text in cattrs.transform_error(error, "", _describe)]
-        complaints += _unknown_claims(data)
-    else:
-        complaints = list(_check(manifest))
-        if not complaints:
-            return manifest
+    complaints += manifest_checks.between(_sections(data) if whole is None else _fields(whole), data)
+    if data.get("protocol", PROTOCOL) != PROTOCOL:
+        raise _another_protocol(data["protocol"], complaints, path)
+    if whole is not None and not complaints:
+        return whole
+    what = f"the manifest has {_listed(complaints)}"
+    raise _problem("adapter-malformed", what, path, f"a manifest of protocol {PROTOCOL}", _EXAMPLES)
+
+
+def _fields(manifest: Manifest) -> dict[str, Any]:
+    return {field.name: getattr(manifest, field.name) for field in attrs.fields(Manifest)}
+
+
+def _sections(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a file with mistakes that have none themselves; one that may be left out, and is, by its default."""
+    read: dict[str, Any] = {}
+    for field in attrs.fields(attrs.resolve_types(Manifest)):
+        if field.name in data:
+            with suppress(cattrs.BaseValidationError, ValueError, TypeError, AttributeError):
+                read[field.name] = _CONVERTER.structure(data[field.name], cast("Any", field.type))
+        elif isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
+            read[field.name] = cast("Any", field.default).factory()
+        elif field.default is not attrs.NOTHING:
+            read[field.name] = field.default
+    return read
+
+
+def _listed(complaints: Sequence[str]) -> str:
     noun = "one mistake" if len(complaints) == 1 else f"{len(complaints)} mistakes"
-    what = f"the manifest has {noun}" + "".join(f"\n    - {text}" for text in complaints)
-    raise _problem("adapter-malformed", what, path, "a manifest of protocol 1", _EXAMPLES)
+    return noun + "".join(f"\n    - {text}" for text in complaints)
 
 
-_EXAMPLES = "docs/adapters.md shows a whole manifest; those of the adapters that come with simkit are further examples"
+def _another_protocol(spoken: object, complaints: Sequence[str], path: Path) -> SimkitError:
+    """What a later protocol allows is a mistake in this one, so the others are told as read by this one."""
+    what = f"the adapter speaks protocol {spoken!r}"
+    if complaints:
+        what += f"; read as protocol {PROTOCOL}, the manifest has {_listed(complaints)}"
+    return _problem(
+        "adapter-protocol",
+        what,
+        f"{path}: protocol",
+        f"protocol = {PROTOCOL}",
+        "install the release of simkit that the adapter was written for, or bring the adapter up to date",
+    )
+
+
+#: The one place that has every section and every key.
+_EXAMPLES = "docs/contract.md, under The manifest, has every section and key"
 
 
 def _problem(code: str, what: str, where: Path | str, expected: str, hint: str = "") -> SimkitError:
@@ -264,13 +290,6 @@ def _move_path(text: str) -> str:
     complaint, _, where = text.rpartition(" @ ")
     where = re.sub(r"\[['\"](.*?)['\"]\]", r".\1", where).strip(".")
     return f"{where}: {complaint}" if where else complaint
-
-
-def nearest(name: str, names: Any) -> str:
-    """` (did you mean 'x'?)`, or what there is when nothing comes near; for the end of a message."""
-    names = list(names)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else f" (there are {', '.join(names)})" if names else ""
 
 
 class _WrongError(ValueError):
@@ -322,81 +341,3 @@ def _converter() -> cattrs.Converter:
 
 
 _CONVERTER = _converter()
-
-
-# -- mistakes between fields ------------------------------------------------------------------------------------------
-
-#: Limits for which 0 says that there is no such bound.
-_MAYBE_NONE = ("timer_grain_ms", "lease_ms", "grace_ms", "key_lifetime_ms", "slots", "deaths_max")
-_NEEDED_BY: Mapping[str, Verb] = {"wait": "signal", "approve": "decide"}
-
-
-def _check(manifest: Manifest) -> Iterator[str]:
-    chosen = manifest.harness.configuration
-    if chosen not in manifest.configurations:
-        yield f"harness.configuration: there is no [configurations.{chosen}]{nearest(chosen, manifest.configurations)}"
-    yield from _check_units(manifest)
-    if "call" not in manifest.operations.supported:
-        yield "operations.supported: 'call' is missing; without calls there is nothing to see"
-    yield from _check_verbs(manifest)
-    for name, others in manifest.codes.items():
-        for other in others:
-            if other not in manifest.codes:
-                yield f"codes.{name}: {other!r} is no version under [codes]{nearest(other, manifest.codes)}"
-    yield from _check_claims("claims", manifest.claims)
-    for name, configuration in manifest.configurations.items():
-        yield from _check_claims(f"configurations.{name}.claims", configuration.claims)
-    for limit, value in attrs.asdict(manifest.limits).items():
-        if value < 0 or (value == 0 and limit not in _MAYBE_NONE):
-            yield f"limits.{limit}: {value}{' milliseconds' if limit.endswith('_ms') else ''}; expected more than none"
-    for n, requirement in enumerate(manifest.install.pip):
-        yield from _check_braces(f"install.pip[{n}]", requirement, "version")
-
-
-def _check_verbs(manifest: Manifest) -> Iterator[str]:
-    verbs = set(manifest.verbs.supported)
-    needed = {"start", "status", *(_NEEDED_BY[kind] for kind in manifest.operations.supported if kind in _NEEDED_BY)}
-    if manifest.harness.recovery == "on_request":
-        needed.add("resume")
-    for verb in sorted(needed - verbs):
-        yield f"verbs.supported: {verb!r} is missing, which what stands under [harness] and [operations] needs"
-    if ("pause" in verbs) != ("unpause" in verbs):
-        yield "verbs.supported: 'pause' and 'unpause' come together"
-
-
-def _check_units(manifest: Manifest) -> Iterator[str]:
-    in_control = [name for name, unit in manifest.units.items() if unit.control]
-    if len(in_control) != 1:
-        yield f"units: one unit has control = true, the one the kit asks; here {len(in_control)} of {len(manifest.units)} do"
-    if not any(unit.killable for unit in manifest.units.values()):
-        yield "units: none is killable; there would be nothing to find out"
-    for name, unit in manifest.units.items():
-        if not unit.command:
-            yield f"units.{name}.command: empty; expected a program and its arguments"
-        for n, word in enumerate(unit.command):
-            yield from _check_braces(f"units.{name}.command[{n}]", word, "python")
-
-
-def _check_braces(where: str, text: str, known: str) -> Iterator[str]:
-    for name in re.findall(r"\{(\w*)\}", text):
-        if name != known:
-            yield f"{where}: nobody fills in {{{name}}}; expected {{{known}}}"
-
-
-def _unknown_claims(data: Mapping[str, Any]) -> Iterator[str]:
-    """Claims of nothing there is, in a file that has other mistakes too: all of them are told at once."""
-    tables = {"claims": data.get("claims")}
-    if isinstance(configurations := data.get("configurations"), Mapping):
-        for name, one in configurations.items():
-            tables[f"configurations.{name}.claims"] = one.get("claims") if isinstance(one, Mapping) else None
-    for where, claims in tables.items():
-        if isinstance(claims, Mapping):
-            yield from _check_claims(where, claims)
-
-
-def _check_claims(where: str, claims: Mapping[str, object]) -> Iterator[str]:
-    for name in claims:
-        group, _, number = name.partition("-")
-        if name not in PROFILES and not (group in GROUPS and number.isdigit()):
-            known = [*PROFILES, *(f"{one}-{number or 'n'}" for one in GROUPS)]
-            yield f"{where}: {name!r} is neither an obligation nor a profile{nearest(name, known)}"

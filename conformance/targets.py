@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conformance.manifest import FILE, Manifest, load, nearest
+from conformance.manifest import FILE, Manifest, load
+from conformance.manifest_checks import nearest
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:

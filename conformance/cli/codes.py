@@ -52,7 +52,7 @@ CODES: Mapping[str, Code] = {
     "adapter-malformed": Code(
         "the manifest is malformed",
         ("an unknown key", "a value of another type"),
-        "The message names every place; docs/adapters.md has the whole format.",
+        "The message names every place; docs/contract.md, under The manifest, has every section and key.",
     ),
     "adapter-malformed-answer": Code(
         "an answer of the adapter has a field that is missing, unknown or of another type",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.manifest import PROFILES, Claim, Manifest, load
+from conformance.manifest import Claim, Manifest, load
+from conformance.manifest_checks import PROFILES
 from conformance.targets import ADAPTERS, shipped
 from scenarios.obligations import OBLIGATIONS
 from simkit.errors import ExitCode, SimkitError
@@ -95,6 +96,37 @@ def test_claims_of_nothing_are_told_with_the_other_mistakes(tmp_path: Path) -> N
     assert "configurations.fast.claims: 'Durabel'" in told
 
 
+def test_mistakes_of_all_kinds_are_told_beside_another_protocol(tmp_path: Path) -> None:
+    """Protocol, unknown sections and keys, claims of nothing and parts that do not fit: none of them hides another."""
+    text = change(
+        GOOD,
+        ("protocol = 1", "protocol = 2"),
+        ("[shows]", "[harnes]\nx = 1\n[shows]"),
+        ("DUR-1 = { statement", "DUR-99 = { statement"),
+        ("settle_ms = 100", "setle_ms = 100\nslots = -1"),
+        ("killable = false", "control = true"),
+        ("{version}", "{release}"),
+    )
+    told = refuse(write(tmp_path, text))
+    assert "adapter-protocol" in told
+    for line in (
+        "speaks protocol 2; read as protocol 1, the manifest has 6 mistakes",
+        "unknown key 'harnes' (did you mean 'harness'?)",
+        "claims: 'DUR-99' is neither",
+        "limits: unknown key 'setle_ms' (did you mean 'settle_ms'?)",
+        "limits.slots: -1",
+        "here 2 of 2 do",
+        "install.pip[0]: nobody fills in {release}",
+    ):
+        assert line in told
+
+
+def test_a_section_with_a_mistake_is_not_blamed_for_what_it_could_not_say(tmp_path: Path) -> None:
+    """A unit that cannot be read may be the one in control, so nothing is said about control."""
+    told = refuse(write(tmp_path, change(GOOD, ("control = true", 'control = "yes"'))))
+    assert "the manifest has one mistake" in told
+
+
 def test_claims_of_a_configuration_override_those_of_the_file(tmp_path: Path) -> None:
     """A configuration adds claims of its own and withdraws some of the file's."""
     manifest = load(write(tmp_path, GOOD))
@@ -169,6 +201,13 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
         ('"cancel"]', '"pause"]', "'pause' and 'unpause' come together"),
         ("DUR-1 = {", "DRU-1 = {", "claims: 'DRU-1' is neither an obligation nor a profile (did you mean 'DUR-1'?)"),
         ("DUR-1 = {", "Durabel = {", "(did you mean 'Durable'?)"),
+        ("DUR-1 = {", "DUR-99 = {", "claims: 'DUR-99' is neither an obligation nor a profile (did you mean 'DUR-9"),
+        (
+            "SIG-1 = {",
+            "SIG-47 = {",
+            "configurations.fast.claims: 'SIG-47' is neither an obligation nor a profile (did you",
+        ),
+        ("DUR-1 = {", "xx = {", "claims: 'xx' is neither an obligation nor a profile (`simkit list obligations` has"),
         ("SIG-1 = {", "SIG = {", "configurations.fast.claims: 'SIG' is neither"),
     ],
 )
