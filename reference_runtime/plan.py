@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from reference_runtime.ids import fault_of
 from reference_runtime.leaves import (
     COUNT_MAX,
     READERS,
@@ -161,7 +162,7 @@ class _Reader:
         inside = set(_ids(body))
         if on not in inside:
             raise wrong(data, f"on is {on!r}; expected an operation of its body")
-        guarded = guards  # by the last gate only: it is guarded by the one before it, or a loop would grow with its square
+        guarded = guards  # by the last gate only, which the one before it guards: else a loop grows with its square
         for turn in range(1, count(data, "times", 1) + 1):
             if turn > 1:
                 gate = f"{data['id']}@{turn}"
@@ -191,10 +192,14 @@ class _Reader:
     def _admit(self, id_: object, depth: int) -> None:
         if not isinstance(id_, str) or not id_ or id_ in self.ids:
             raise PlanError(f"operation id {id_!r} is no string, empty or used twice; each needs an id of its own")
+        if (fault := fault_of(id_)) is not None:
+            raise PlanError(f"operation id {id_!r:.80} {fault}")
         if "~" in id_:
             raise PlanError(f"operation id {id_!r} has a ~ in it; that is kept for operations the runtime makes itself")
         if depth > DEPTH_MAX or len(self.ids) >= OPERATIONS_MAX:
-            raise PlanError(f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long with all turns of loops")
+            raise PlanError(
+                f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long with all turns of loops"
+            )
         self.ids.add(id_)
 
 

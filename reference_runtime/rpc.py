@@ -14,6 +14,7 @@ from typing import Any
 import trio
 
 from reference_runtime import jsontext
+from reference_runtime.ids import check_id, check_task_id
 from reference_runtime.model import Json, Refusal
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
@@ -79,6 +80,11 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 
 #: Fields that may be left out.
 OPTIONAL: Mapping[str, Mapping[str, type]] = {"settle": {"ahead": dict}}
+#: The field in which a verb brings an id that is its caller's to choose.
+GIVES_ID: Mapping[str, str] = {
+    **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause"), "id"),
+    "hello": "name",
+}
 #: Fields that are lists of numbers, and the only ones.
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
@@ -144,7 +150,7 @@ class Lines:
 
 
 def parse_request(line: bytes) -> tuple[int, str, Json]:
-    """Id, verb and checked parameters of a request. Raises `Refusal` (`bad-request`) naming what is off."""
+    """Id, verb and checked parameters of a request. Raises `Refusal` (`bad-request`, `bad-id`) naming what is off."""
     try:
         message = jsontext.read(line, unique=True)
     except ValueError as error:
@@ -157,6 +163,10 @@ def parse_request(line: bytes) -> tuple[int, str, Json]:
     if not isinstance(params, dict):
         raise Refusal("bad-request", f"{verb}: params must be an object; got {params!r:.80}")
     check_fields(verb, params, VERBS[verb], OPTIONAL.get(verb))
+    if verb == "submit":
+        check_task_id(params["task"])
+    elif (named := GIVES_ID.get(verb)) is not None:
+        check_id(f"{verb}: {named}", params[named])
     return int(message["id"]), verb, params
 
 

@@ -29,6 +29,8 @@ T = TypeVar("T")
 _ASKED_BY_PARAMS = frozenset({"desk", "store", "operation"})
 #: What a header may hold: printable, and no blank at either end, where receivers cut it off.
 _PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?")
+#: What a quoted key begins with, and no other.
+_QUOTED = "utf-8''"
 
 
 @attrs.frozen
@@ -125,7 +127,8 @@ class HttpTools(_Wire):
 
 def _in_a_header(key: str) -> str:
     """A key as a header can carry it: what is no plain ASCII is quoted, and marked so that it is no other key's text."""
-    return key if _PLAIN.fullmatch(key) else f"utf-8''{quote(key, safe='')}"
+    is_plain = _PLAIN.fullmatch(key) and not key.startswith(_QUOTED)
+    return key if is_plain else f"{_QUOTED}{quote(key, safe='')}"
 
 
 def _query(request: Request) -> str:

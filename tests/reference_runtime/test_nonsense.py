@@ -207,7 +207,7 @@ def test_a_secret_is_hidden_as_it_is_quoted(secret):
 
 def test_every_key_fits_into_a_header():
     """Keys of any ids are sent, each as itself; those that a header can carry are sent as they are."""
-    keys = ["t.1:a", "a b", " a", "a ", "\u00dc.1:a", "%C3%9C.1:a", "a\r\nX: y", "a\0", ""]
+    keys = ["t.1:a", "a b", " a", "a ", "\u00dc.1:a", "%C3%9C.1:a", "a\r\nX: y", "a\0", "", "utf-8''a%20", "utf-8''"]
     sent = [_in_a_header(key) for key in keys]
     assert sent[:2] == keys[:2]
     assert len(set(sent)) == len(keys)
