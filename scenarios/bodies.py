@@ -199,7 +199,7 @@ def _row(cls: type[T], row: Mapping[str, Any]) -> T:
     values: dict[str, Any] = {}
     for field, name, kind in _columns(cls):  # type: ignore[arg-type]
         value = row.get(name)
-        if isinstance(value, kind) and not isinstance(value, bool):
+        if type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool)):
             values[field] = value
     return cls(**values)
 

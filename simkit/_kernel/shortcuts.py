@@ -29,7 +29,7 @@ from simkit._kernel.timers import Timers
 
 # A stand-in runs among the globals of the module that it stands in for; what it needs of ours is there as `_simkit_…`.
 # ruff: noqa: F821
-# mypy: disable-error-code="name-defined"
+# mypy: disable-error-code="name-defined, no-any-return"
 
 
 async def _sleep(seconds: float) -> None:
@@ -99,6 +99,17 @@ def _is_name(host: object) -> bool:
 
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
+
+
+def _current_time() -> float:
+    """`trio.current_time`."""
+    timers = _simkit_napping
+    if timers is not None:
+        return timers.now_ns / 1_000_000_000
+    try:
+        return GLOBAL_RUN_CONTEXT.runner.current_time()
+    except AttributeError:
+        raise RuntimeError("must be called from async context") from None
 
 
 def _timers_here() -> Timers | None:
@@ -182,6 +193,7 @@ _REVIEWED: tuple[tuple[Any, Any], ...] = (
     (_run.checkpoint_if_cancelled, scopes.checkpoint_if_cancelled),
     (_run.current_task, scopes.current_task),
     (_generated_run.reschedule, scopes.reschedule),
+    (_generated_run.current_time, _current_time),
     (CancelScope.__enter__, scopes.enter),
     (CancelScope._close, scopes.close),
     (CancelScope._cancel, scopes.cancel),
@@ -273,4 +285,4 @@ def run_ends() -> None:
 def _tell_homes(alone: dict[str, Any], napping: Timers | None) -> None:
     for home in _homes:
         home["_simkit_alone"] = alone
-    vars(_timeouts)["_simkit_napping"] = napping
+        home["_simkit_napping"] = napping

@@ -192,16 +192,20 @@ class Ether:
     @property
     def now_ns(self) -> int:
         """Virtual time."""
-        return self._world.now_ns
+        return self._timers.now_ns
 
     @property
     def buffer_bytes(self) -> int:
         """Window of one direction."""
-        return self.options.buffer_bytes
+        return self._options.buffer_bytes
 
     def call_later(self, delay_ns: int, fn: Callable[[], object]) -> Timer:
         """Set a callback timer of the world."""
         return self._world.call_later(delay_ns, fn)
+
+    def call_at(self, when_ns: int, method: Callable[[], object]) -> None:
+        """Call a bound method at `when_ns`; nobody can cancel it."""
+        self._timers.post(when_ns, method, ())
 
     def latency_ns(self, source: str, target: str, size: int = 0) -> int:
         """Draw how long one segment travels that carries `size` bytes."""
@@ -332,7 +336,7 @@ class Ether:
         trace = self._world.trace
         if trace.asides is not None and data:
             trace.aside("says", repr(data[:_SHOWN_BYTES])[2:-1])
-        trace.record("net", what, connection, source, target, size)
+        trace.told.append(("net", what, connection, source, target, size))  # as `record` would: every message, twice
 
     def count(self, what: str, *places: str) -> None:
         """Note that a fault happened, and between which places."""

@@ -36,7 +36,9 @@ class Wire(Protocol):
 
     def latency_ns(self, source: str, target: str, size: int = 0) -> int: ...
 
-    def call_later(self, delay_ns: int, fn: Callable[[], object]) -> object: ...
+    def call_at(self, when_ns: int, method: Callable[[], object]) -> None:
+        """Call a bound method at `when_ns`."""
+        ...
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` until it heals and return True."""
@@ -120,38 +122,37 @@ class Pipe:
 
     def push(self, kind: Kind, data: bytes = b"", count: int = 0) -> None:
         """Send a segment; it arrives after everything sent before."""
-        wire = self._wire
-        self.unacked += len(data)
-        due_ns = max(self._last_due_ns, wire.now_ns + wire.latency_ns(self.source, self.target, len(data)))
+        wire, size = self._wire, len(data)
+        self.unacked += size
+        due_ns = max(self._last_due_ns, wire.now_ns + wire.latency_ns(self.source, self.target, size))
         self._last_due_ns = due_ns
         self._queue.append((due_ns, kind, data, count))
         if kind is not Kind.ACK:
             what = "send" if kind is Kind.DATA else kind.value
-            wire.note(what, self.connection, self.source, self.target, len(data), data)
-        self._arm()
+            wire.note(what, self.connection, self.source, self.target, size, data)
+        if not self._armed:  # then it is the only one
+            self._armed = True
+            wire.call_at(due_ns, self._fire)
 
     def drop(self) -> None:
         """Lose what is in flight."""
         self._queue.clear()
 
-    def _arm(self) -> None:
-        if not self._armed and self._queue:
-            self._armed = True
-            self._wire.call_later(max(0, self._queue[0][0] - self._wire.now_ns), self._fire)
-
     def _fire(self) -> None:
         """The head is due: deliver it and whatever else is, or wait for the link to heal."""
-        if self._queue and self._wire.hold(self.source, self.target, self._fire):
-            self.held_ns = self._wire.now_ns
-            self._wire.held(self)
+        wire, queue = self._wire, self._queue
+        if queue and wire.hold(self.source, self.target, self._fire):
+            self.held_ns = wire.now_ns
+            wire.held(self)
             return
         self.held_ns = -1
-        queue, now_ns = self._queue, self._wire.now_ns
+        now_ns = wire.now_ns
         while queue and queue[0][0] <= now_ns:
             _, kind, data, count = queue.popleft()
             if kind is Kind.DATA:
-                self._wire.arrives(self.source, self.target)
-                self._wire.note("deliver", self.connection, self.source, self.target, len(data))
+                wire.arrives(self.source, self.target)
+                wire.note("deliver", self.connection, self.source, self.target, len(data))
             self._deliver(kind, data, count)
-        self._armed = False
-        self._arm()
+        self._armed = bool(queue)
+        if queue:
+            wire.call_at(queue[0][0], self._fire)

@@ -326,11 +326,12 @@ def _carry_out(image: bytearray, changes: Sequence[Change | BareWrite]) -> None:
     """Let `image` show all of `changes`, as if nothing had gone wrong."""
     size = len(image)
     for change in changes:
-        if isinstance(change, Truncate):
+        if type(change) is Truncate:  # no call: hot
             resize(image, change.size)
             size = change.size
             continue
-        offset, data = change[0], change[1]
+        offset: int = change[0]
+        data: bytes = change[1]  # type: ignore[assignment]  # it is no truncation
         end = offset + len(data)
         if offset > size:
             image.extend(bytes(offset - size))
