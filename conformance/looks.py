@@ -1,7 +1,7 @@
 """What the kit reads of a run beside its status: events, artifacts and journal, the artifacts themselves, traces of secrets.
 
 None of it at every poll: after each interruption that struck, as soon as the target answers again, and at the end. Events are
-read on from the last cursor.
+read on from the last cursor, and artifacts are listed in the middle only where the plan makes any.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Looks:
         self._seen = self._taken = 0
         self._accepted: dict[tuple[str, int], str] = {}  # name and version of artifacts → location
         self._verbs = [verb for verb in _READ if scene.has(verb)]
+        self._makes_artifacts = "artifact" in scene.plan.kinds()
 
     async def after_strikes(self) -> None:
         """Look, if something has struck since the last look and everybody is back who could answer."""
@@ -49,19 +50,19 @@ class Looks:
         stopped is asked nothing more.
         """
         if not has_stopped:
-            await self._look(pages=PAGES_MAX)
+            await self._look(pages=PAGES_MAX, is_last=True)
             await self._read_again()
         for (name, version), location in self._accepted.items():
             self._fetch(name, version, location)
         if secrets:
             self._scan(secrets)
 
-    async def _look(self, pages: int = 1) -> bool:
+    async def _look(self, pages: int = 1, *, is_last: bool = False) -> bool:
         """Read everything, of the events so many pages; False, and no more was asked, when nobody answered."""
         client = self._scene.client
         if "events" in self._verbs and not await self._read_events(pages):
             return False
-        if "artifacts" in self._verbs:
+        if "artifacts" in self._verbs and (is_last or self._makes_artifacts):
             answer = await client.read("artifacts")
             if answer.outcome == "indefinite":
                 return False

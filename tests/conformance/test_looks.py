@@ -15,10 +15,11 @@ from conformance.looks import LOOKS_MAX, Looks
 class Scene:
     """A scene with nothing but what a look needs; `outcomes` are those of the verbs that do not answer as they should."""
 
-    def __init__(self, **outcomes: str) -> None:
+    def __init__(self, *kinds: str, **outcomes: str) -> None:
         self.asked: list[str] = []
         self.outcomes = outcomes
         self.noted = 1
+        self.plan = SimpleNamespace(kinds=lambda: frozenset(kinds or {"call", "artifact"}))
         self.crew = SimpleNamespace(is_complete=True)
         self.client = SimpleNamespace(read=self.read)
 
@@ -47,6 +48,18 @@ def looked(scene: Scene, times: int = 1) -> list[str]:
 def test_a_strike_is_followed_by_one_look() -> None:
     """Everything is read, once for everything that has struck."""
     assert looked(Scene(), times=3) == ["events", "artifacts", "journal"]
+
+
+def test_artifacts_are_listed_at_the_end_where_the_plan_makes_none() -> None:
+    """None can come and go in between; that there are none after all is asked once."""
+    scene = Scene("call")
+    assert looked(scene) == ["events", "journal"]
+    trio.run(_last_look, scene)
+    assert scene.asked[2:] == ["events", "artifacts", "journal"]
+
+
+async def _last_look(scene: Scene) -> None:
+    await Looks(scene).last({}, has_stopped=False)  # type: ignore[arg-type]  # as above
 
 
 def test_nothing_is_read_while_a_unit_is_down() -> None:
