@@ -19,6 +19,8 @@ The map, from the bottom up; each module imports only what stands above it:
   requests; worker: intent, call, report;
 - commands, replay, workflow, interpreter: the other style, async functions driven by their history; turns, turn_verbs and
   runner: how these move in the store, the server and a worker;
+- unparking: another chance for what was put aside; ids: what may be one; connections: how many, and for how long;
+  recognising: a secret however it is written; binding: which log belongs to the file;
 - log: events and ids, one JSON object a line;
 - __main__: `python -m reference_runtime serve | worker | submit | status | signal | decide | events | doctor`.
 

@@ -184,6 +184,7 @@ COMMANDS: Mapping[str, Command] = {
     "cancel": cli.cancel,
     "pause": cli.pause,
     "resume": cli.resume,
+    "retry": cli.retry,
     "artifacts": cli.artifacts,
     "journal": cli.journal,
     "doctor": doctor,

@@ -24,8 +24,8 @@ class Audit(Parts):
     def audit(self, task: str, actor: str, authority: str, action: str, target: str, detail: str = "") -> None:
         """One line: `actor` did `action` to `target` (an operation, or the task itself) of `task` under `authority`.
 
-        Actions are the verbs submit, signal, decide, cancel, pause, unpause, claim and settle, and refuse for what was not
-        done; an authority is the id or the lease under which it was asked for.
+        Actions are the verbs submit, signal, decide, cancel, pause, unpause, retry, claim and settle, and refuse for what was
+        not done; an authority is the id or the lease under which it was asked for.
         """
         self.db.execute(
             "INSERT INTO audit SELECT ?1, ifnull(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM audit WHERE task = ?1",

@@ -78,6 +78,11 @@ async def resume(options: argparse.Namespace) -> None:
     await _command(options, Client.unpause)
 
 
+async def retry(options: argparse.Namespace) -> None:
+    """Have a workflow tried again whose turn was put aside, as blocked."""
+    await _command(options, Client.retry)
+
+
 async def events(options: argparse.Namespace) -> None:
     """Show what happened to a task, one event a line, and last the cursor to come back with."""
     after = options.after

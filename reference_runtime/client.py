@@ -106,6 +106,10 @@ class Client:
         """Let a paused task go on."""
         return await self.call("unpause", {"task": task, "id": id_})
 
+    async def retry(self, task: str, id_: str) -> Json:
+        """Have a workflow's parked turn tried again; its disposition is `accepted`, `nothing-parked` or `too-late`."""
+        return await self.call("retry", {"task": task, "id": id_})
+
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
         """Ask until answered. Raises `Refusal` for a no (`too-large`: for what was asked; `too-many-connections`: when patience
         ends and there never was room), `Unreachable` when patience ends.

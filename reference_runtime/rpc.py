@@ -49,6 +49,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     "cancel": {"task": str, "id": str},
     "pause": {"task": str, "id": str},
     "unpause": {"task": str, "id": str},
+    "retry": {"task": str, "id": str},
     "hello": {"name": str, "code": dict},
     "claim": {"execution": str, "holding": list, "limit": int},
     "heartbeat": {"execution": str, "generations": list},
@@ -82,7 +83,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 OPTIONAL: Mapping[str, Mapping[str, type]] = {"settle": {"ahead": dict}}
 #: The field in which a verb brings an id that is its caller's to choose.
 GIVES_ID: Mapping[str, str] = {
-    **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause"), "id"),
+    **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause", "retry"), "id"),
     "hello": "name",
 }
 #: Fields that are lists of numbers, and the only ones.

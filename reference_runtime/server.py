@@ -146,6 +146,11 @@ class Server(TurnVerbs):
         self.notify()
         return answer
 
+    async def retry(self, task: str, id: str) -> Json:
+        answer = self.store.retry(task, id)
+        self.notify()
+        return answer
+
     async def hello(self, name: str, code: Json) -> Json:
         """Name one activation of a worker, write down what code it runs, and tell it how long a lease lasts."""
         runs = Code.from_json(code)

@@ -21,7 +21,7 @@ from reference_runtime.evolution import Transform
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
 from reference_runtime.schema import SCHEMA_VERSION, leave, open_database
-from reference_runtime.turns import Turns
+from reference_runtime.unparking import Unparking
 
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
 HOURS = (
@@ -35,7 +35,7 @@ HOURS = (
 )
 
 
-class Store(Turns):
+class Store(Unparking):
     """The durable state of one runtime; one owner, no threads, no awaits."""
 
     @classmethod

@@ -173,12 +173,14 @@ def test_commands_show_their_dispositions(tmp_path, capsys):
         for command, paused in (("pause", True), ("resume", False), ("pause", True)):
             assert await ask.one(command, "t") == {"disposition": "accepted"}
             assert (await ask.one("status", "t"))["paused"] is paused
+        assert await ask.one("retry", "t") == {"disposition": "nothing-parked"}
         assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
         assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
         assert await ask.one("cancel", "t") == {"disposition": "too-late"}
         audit = (await ask.one("journal", "t"))["audit"]
         said = [(one["action"], one["detail"]) for one in audit if one["authority"].startswith("command")]
-        told = [("pause", "accepted"), ("unpause", "accepted"), ("pause", "accepted"), ("cancel", "accepted")]
+        told = [("pause", "accepted"), ("unpause", "accepted"), ("pause", "accepted")]
+        told += [("retry", "nothing-parked"), ("cancel", "accepted")]
         assert said == [*told, ("cancel", "too-late")]
         assert await ask.one("artifacts", "t") == {"artifacts": []}
 

@@ -31,6 +31,7 @@ VERBS = {
     "cancel": ("id", {"task": "t"}),
     "pause": ("id", {"task": "t"}),
     "unpause": ("id", {"task": "t"}),
+    "retry": ("id", {"task": "t"}),
     "hello": ("name", {"code": {}}),
     "submit": ("task", {"plan": {}}),
 }

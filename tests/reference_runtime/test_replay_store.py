@@ -376,3 +376,42 @@ def test_a_turn_that_takes_its_workers_with_it_is_parked(store):
     step(store, pay_twice, turn)
     assert store._value("SELECT deaths FROM workflow") == 0
     assert views.status(store, "t")["state"] == "running"
+
+
+def lost(store: Store) -> None:
+    """Worker after worker is lost over one turn."""
+    for _ in range(store.policy.deaths_max):
+        (turn,) = claim(store)
+        store.reclaim(turn.generation)
+    assert views.status(store, "t")["state"] == "blocked"
+
+
+def test_a_parked_turn_is_tried_again_when_somebody_says_so(store):
+    """By the same code, with every death forgotten and the history as it was; a repeat of the word changes nothing more."""
+    store.submit("t", work())
+    lost(store)
+    assert store.retry("t", "1") == {"disposition": "accepted"}
+    assert views.status(store, "t")["state"] == "running"
+    lost(store)
+    assert store.retry("t", "1") == {"disposition": "accepted"}
+    assert claim(store) == []
+    assert store.retry("t", "2") == {"disposition": "accepted"}
+    (turn,) = claim(store)
+    step(store, pay_twice, turn)
+    assert views.status(store, "t")["state"] == "running"
+
+
+def test_a_retry_of_nothing_says_so(store):
+    """What is not parked is left alone; what is over stays over; an id means one command; an unknown task is refused."""
+    store.submit("t", work())
+    (turn,) = claim(store)
+    assert store.retry("t", "1") == {"disposition": "nothing-parked"}
+    assert store.holds_turn(turn)
+    with pytest.raises(Refusal, match="conflict"):
+        store.pause("t", "1")
+    store.cancel("t", "2")
+    assert store.retry("t", "3") == {"disposition": "too-late"}
+    store.submit("p", plan(call("a")))
+    assert store.retry("p", "4") == {"disposition": "nothing-parked"}
+    with pytest.raises(Refusal, match="unknown-task"):
+        store.retry("nobody", "5")
