@@ -186,15 +186,26 @@ class _Log(LogFile):
         self._salts = (0, 0)
         self._committed = 0  # frames up to the last commit that was written and is not marked
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - the interface of a VFS file
-        if offset == 0 and self._may_be_bound():
+    def _write_held(self) -> None:
+        pieces, offset = self._held, self._from
+        if pieces and offset == 0 and self._may_be_bound():
             self._say(FREE)
-        super().xWrite(data, offset)
-        if offset == 0:
-            _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(data)
-            self._frame_bytes, self._salts, self._committed = _FRAME_HEADER.size + page_bytes, (salts[0], salts[1]), 0
-        elif len(data) == _FRAME_HEADER.size and self._frame_bytes and int.from_bytes(data[4:8]):
-            self._committed = (offset - _LOG_HEADER.size) // self._frame_bytes + 1
+        super()._write_held()
+        self._note(pieces, offset)
+
+    def _note(self, pieces: list[bytes], offset: int) -> None:
+        """Learn from what was written, from `offset` on, which log this is, and how far it is committed."""
+        for piece in pieces:
+            if offset == 0:
+                _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(piece)
+                self._frame_bytes, self._salts, self._committed = (
+                    _FRAME_HEADER.size + page_bytes,
+                    (salts[0], salts[1]),
+                    0,
+                )
+            elif len(piece) == _FRAME_HEADER.size and self._frame_bytes and any(piece[4:8]):
+                self._committed = (offset - _LOG_HEADER.size) // self._frame_bytes + 1
+            offset += len(piece)
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - the interface of a VFS file
         super().xSync(flags)

@@ -26,6 +26,8 @@ from reference_runtime.rows import Operation
 Lease = Grant | Ticket
 #: How many tries' backoff it waits until authority is asked for again that nobody could tell of.
 RELEASE_TRIES = 5
+#: Made once: `json.dumps` makes one for each text that is not written the usual way.
+_ASKED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class Ownership(Acceptance, Evolution):
@@ -379,8 +381,7 @@ def request_digest(request: Json) -> str:
     """
     about = {name: request[name] for name in _ABOUT if name in request}
     asked = [request["params"], request["carries"], *([about] if about else [])]
-    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+    return hashlib.blake2b(_ASKED.encode(asked).encode("ascii"), digest_size=16).hexdigest()
 
 
 #: The fields of a request that are part of what is asked, where it has them.

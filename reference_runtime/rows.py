@@ -13,7 +13,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import apsw
@@ -88,6 +88,10 @@ class Invocation(NamedTuple):
 _NEW_VERSION = """WITH RECURSIVE line (task) AS (SELECT task FROM attempt WHERE id = ?
     UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task)
     UPDATE task SET version = version + 1 WHERE id IN line"""
+
+
+#: What a transaction inside another one adds to it: nothing.
+_PART: AbstractContextManager[None] = nullcontext()
 
 
 class Rows:
@@ -226,12 +230,12 @@ class Rows:
         row = self._row(sql, *values)
         return None if row is None else row[0]
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> AbstractContextManager[None]:
         """All or nothing, durable at its end; inside another one it is a part of that."""
-        if self.db.in_transaction:
-            yield
-            return
+        return _PART if self.db.in_transaction else self._outermost()
+
+    @contextmanager
+    def _outermost(self) -> Iterator[None]:
         self._begin_anew()
         self.db.execute("BEGIN IMMEDIATE")
         try:

@@ -16,13 +16,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import trio
 
 from conformance import targets
 from conformance.simulate import simulate
 from reference_runtime import Client, Server, Store, Worker
+from reference_runtime.documents import replayed
+from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Json
 from reference_runtime.tools import Request
+from reference_runtime.workflow import Workflow
 from scenarios import catalogue
 from scenarios.interruption import Scenario, actions_of
 from scenarios.rules import judge_all
@@ -39,6 +43,8 @@ TASKS = 8
 CORE, UNITS = frozenset({"seq", "par", "call", "wait", "sleep"}), ("engine", "worker")
 #: From one scenario of the tier to the next that is run, so that few seeds see many plans.
 STRIDE = 37
+#: Steps of the task whose statements are counted; looking whether it is done adds some.
+STATEMENTS_OF = 200
 #: Finished tasks of the stores that are opened again.
 FINISHED = (10_000, 100_000)
 
@@ -77,6 +83,16 @@ def contests(scale: int) -> list[Contest | Gauge]:
             at_least=300,
         ),
         *side_by_side.contests(scale),
+        Gauge(
+            f"SQL statements of a step: a chain of {STATEMENTS_OF} by plans",
+            "statements",
+            lambda: trio.run(statements, []),
+        ),
+        Gauge(
+            f"SQL statements of a step: a chain of {STATEMENTS_OF} by replay",
+            "statements",
+            lambda: trio.run(statements, [INTERPRETER]),
+        ),
         *_finished(scale),
     ]
 
@@ -155,6 +171,31 @@ class _Nothing:
 def _plan(calls: int) -> dict[str, Any]:
     steps = [{"op": "call", "id": f"c{number}", "service": "ledger"} for number in range(calls)]
     return {"version": 1, "root": {"op": "seq", "id": "root", "children": steps}}
+
+
+async def statements(workflows: list[Workflow]) -> float:
+    """How many statements the store carries out for a step of a chain, its submit and its end among them."""
+    count = 0
+
+    def tell(_: object) -> None:
+        nonlocal count
+        count += 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Store.open(f"{folder}/runtime.db"))
+        async with trio.open_nursery() as nursery:
+            listeners = await nursery.start(server.serve, "127.0.0.1", 0)
+            address = "127.0.0.1", listeners[0].socket.getsockname()[1]
+            nursery.start_soon(Worker(Client(*address), _Nothing(), workflows=workflows).run)
+            async with Client(*address) as client:
+                server.store.db.trace_v2(apsw.SQLITE_TRACE_STMT, tell)
+                plan = _plan(STATEMENTS_OF)
+                await client.submit("task", replayed(plan) if workflows else plan)
+                while (await client.status("task"))["state"] != "done":  # noqa: ASYNC110 - over a network
+                    await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        server.store.close()
+    return count / STATEMENTS_OF
 
 
 async def durable_steps(calls: int) -> int:

@@ -2,7 +2,8 @@
 
 A step is a call that does nothing, whose result is durable before the next of its task begins. Every contestant has one
 SQLite file in the same folder of the repository, on whatever device that is, and says itself how durable its connection is.
-They take turns. DBOS comes twice: as it ships, and with the journal mode that the others have.
+They take turns. DBOS comes twice: as it ships, and with the journal mode that the others have. The device itself comes last:
+a write and a sync for each step, and nothing else, which is what a step of a chain can cost at best.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ CHAIN, FAN, TASKS, STEPS = 20, 10, 50, 5
 #: Tasks of a measurement where they follow one another.
 IN_TURN = 4
 LEAVE_S = 20
+#: The contestant that is no peer.
+BARE = "the device alone"
 
 
 class Child:
@@ -99,7 +102,7 @@ def _contest(title: str, children: dict[str, Child], shape: str, width: int, tas
         title,
         "steps",
         contestants,
-        dict.fromkeys(names[2:], TIMES),
+        dict.fromkeys([name for name in names[2:] if not name.startswith(BARE)], TIMES),
         clock=time.perf_counter,
         also_ours=(names[1],),
     )
@@ -137,7 +140,7 @@ def _commands() -> list[tuple[str, list[str]]]:
             print(f"NOT MEASURED beside {target.title}: {error}", file=sys.stderr, flush=True)
             continue
         commands += [(f"{peer} {target.version}", [python, program, *more]) for more in variants]
-    return commands
+    return [*commands, (BARE, [sys.executable, "bare_steps"])]
 
 
 def _progress(text: str) -> None:
