@@ -157,3 +157,18 @@ def agent_without_end(patch: Patch) -> None:
 
     original = Progress._refused  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Progress, "_refused", refused)
+
+
+# Rounds of an agent cannot be broken in the replay style: the function asks for each under a name of its own, which the journal
+# takes once, and one that the plan does not have is a stray call, which the kit does not judge but reports. What is left there
+# is what is said when it is over.
+@mutant("agent-ends-without-a-word", "RTY-6", shown_by="stubborn/undisturbed", config="replay")
+def agent_ends_without_a_word(patch: Patch) -> None:
+    """The workflow that gave up is shown as failed, and nothing says why."""
+
+    def status(store: Store, task: str) -> Json:
+        found = original(store, task)
+        return found | ({"error": None, "reason": None} if found["state"] == "failed" else {})
+
+    original = views.status
+    patch.replace(views, "status", status)
