@@ -32,7 +32,7 @@ def workflow_of(document: object) -> tuple[str, Any] | None:
     name = document["workflow"]
     if unknown := [field for field in document if field not in FIELDS]:
         raise PlanError(f"a workflow has no {', '.join(unknown)}; it has {', '.join(FIELDS)}")
-    if document.get("version") != 1 or not isinstance(name, str) or not name:
+    if not plan.is_first_version(document.get("version")) or not isinstance(name, str) or not name:
         raise PlanError(f"a workflow has version 1 and a name; got {document.get('version')!r} and {name!r:.80}")
     return name, document.get("input")
 

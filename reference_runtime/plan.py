@@ -86,8 +86,13 @@ def terms(data: object) -> Terms:
     return Terms(allowance, deadline, None if plan.get("code") is None else field(plan, "code", str))
 
 
+def is_first_version(version: object) -> bool:
+    """Whether a document is of the version there is: the number, and neither yes nor 1.0, which Python takes for the same."""
+    return type(version) is int and version == 1
+
+
 def _checked(data: object) -> Json:
-    if not isinstance(data, dict) or data.get("version") != 1 or "root" not in data:
+    if not isinstance(data, dict) or not is_first_version(data.get("version")) or "root" not in data:
         raise PlanError(f"a plan is an object with version 1 and a root; got {data!r:.120}")
     return data
 

@@ -86,6 +86,8 @@ GIVES_ID: Mapping[str, str] = {
     **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause", "retry"), "id"),
     "hello": "name",
 }
+#: Fields that say how many at most; to the database a negative limit is none.
+COUNTS = frozenset({"limit", "batch"})
 #: Fields that are lists of numbers, and the only ones.
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
@@ -181,6 +183,8 @@ def check_fields(what: str, data: Json, fields: Mapping[str, type], optional: Ma
     for name, wanted in {**fields, **given}.items():
         if not _is_a(data.get(name), wanted):
             raise Refusal("bad-request", f"{what}: {name} must be {_called(wanted)}; got {data.get(name)!r:.80}")
+        if name in COUNTS and data[name] < 0:
+            raise Refusal("bad-request", f"{what}: {name} must be 0 or more; got {data[name]}")
         if name in NUMBERS and not _are_numbers(data[name]):
             raise Refusal("bad-request", f"{what}: {name} must be a list of {_called(int)}; got {data[name]!r:.80}")
         for key, value in data[name].items() if name in NAMED else ():
