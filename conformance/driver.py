@@ -90,7 +90,7 @@ class _Driver:
         self._world, self._subject, self._plan, self._run = world, subject, scenario.plan, run
         self._injector = Injector(scenario.interruptions)
         self._recorder = Recorder(run, world.now_ns)
-        self._patience = Patience(subject.bounds, world.now_ns)
+        self._patience = Patience(subject.bounds, world.spent_ns)
         self._headway = Headway(self._plan, self._recorder, world.now_ns)
         self._crew = Crew(world, subject, self._recorder, self._patience)
         self._crew.code = self._plan.code or ""

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import cattrs
 
+from conformance.files import LATER
 from scenarios.verdict import Kind, Level, Outcome, Verdict
 from simkit.errors import ExitCode, Problem
 
@@ -239,7 +240,9 @@ class Explained:
 
 @attrs.frozen
 class Certified:
-    """A certificate was made. `granted` are whole profiles; `refused` says of every other claimed one why not."""
+    """A certificate was made. `granted` are whole profiles; `refused` says of every other claimed one why not; `uncovered` says
+    of a granted one which of its promises nothing in this world could put to the test.
+    """
 
     subject: str
     digest: str
@@ -248,6 +251,7 @@ class Certified:
     refused: Mapping[str, str] = attrs.field(factory=dict)
     mutants_caught: int = 0
     mutants_total: int = 0
+    uncovered: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata={LATER: True})
 
 
 @attrs.frozen

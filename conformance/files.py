@@ -15,6 +15,9 @@ from typing import Any
 
 from simkit.errors import Problem, SimkitError
 
+#: Marks a field, in its metadata, that files of earlier builds do not have.
+LATER = "later"
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 

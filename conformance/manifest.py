@@ -97,11 +97,14 @@ class Configuration:
 
 @attrs.frozen
 class Unit:
-    """A process. `{python}` in its command is the interpreter of the adapter's environment."""
+    """A process. `{python}` in its command is the interpreter of the adapter's environment; `clock`: the kit may set its wall
+    clock, which it reads by `simkit_adapter.follow_clock`.
+    """
 
     command: tuple[str, ...]
     control: bool = False
     killable: bool = True
+    clock: bool = False
     env: Mapping[str, str] = attrs.field(factory=dict)
 
 

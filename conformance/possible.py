@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from conformance.worlds.room import CAN_BE_TAKEN
 from scenarios.interruption import SHARING_ACTIONS, SIMULATED_ACTIONS, VERBS_OF
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from conformance.manifest import Manifest
-    from scenarios.interruption import Interruption, Scenario
+    from scenarios.interruption import Action, Interruption, Scenario
 
 WorldName: TypeAlias = Literal["process", "simulated"]
 
@@ -50,8 +53,8 @@ def obstacle(scenario: Scenario, world: WorldName, manifest: Manifest) -> str:
 def _obstacle(one: Interruption, world: WorldName, manifest: Manifest) -> str:
     if missing := sorted(_verbs_of(one) - set(manifest.verbs.supported)):
         return f"{one.label}: [verbs] supported has no {', '.join(missing)}"
-    if world == "process" and (one.action in SIMULATED_ACTIONS or one.site.where == "boundary"):
-        return f"{one.label}: in the simulated world only"
+    if world == "process" and (why := _beyond(one, manifest)):
+        return f"{one.label}: {why}"
     if one.site.where == "boundary" and one.action not in _AT_BOUNDARY:
         return f"{one.label}: at a storage boundary only {', '.join(sorted(_AT_BOUNDARY))} can strike"
     if one.action == "eio" and one.site.where != "boundary":
@@ -63,6 +66,29 @@ def _obstacle(one: Interruption, world: WorldName, manifest: Manifest) -> str:
     if one.action in _DEADLY and not manifest.units[one.site.unit].killable:
         return f"{one.label}: [units.{one.site.unit}] is not killable"
     return ""
+
+
+def _beyond(one: Interruption, manifest: Manifest) -> str:
+    """Why real processes cannot suffer it."""
+    if one.site.where == "boundary":
+        return "in the simulated world only"
+    if one.action not in SIMULATED_ACTIONS or one.site.unit in real_actions(manifest).get(one.action, ()):
+        return ""
+    match one.action:
+        case "jump" if one.site.unit in manifest.units:
+            return f"[units.{one.site.unit}] has no clock = true, so that nobody can set its clock"
+        case "full":
+            return "the limits of a running process can be changed on Linux only"
+        case _:
+            return "in the simulated world only"
+
+
+def real_actions(manifest: Manifest) -> Mapping[Action, Collection[str]]:
+    """Which of the `SIMULATED_ACTIONS` can be carried out on real processes of this target, and on which of its units."""
+    return {
+        "jump": tuple(name for name, unit in manifest.units.items() if unit.clock),
+        "full": tuple(manifest.units) if CAN_BE_TAKEN else (),
+    }
 
 
 def _verbs_of(one: Interruption) -> set[str]:

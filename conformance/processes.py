@@ -90,6 +90,12 @@ class UnitProcess:
         """None while alive, the exit code, or the negative number of the signal it died of."""
         return self._process.returncode
 
+    def pids(self) -> tuple[int, ...]:
+        """The numbers of all its live processes, as far as the system shows them."""
+        if not members.SHOWN:
+            return (self.pid,)
+        return tuple(member.pid for member in members.find(self._token, self.pid))
+
     async def wait(self) -> int:
         """Its return code, once it has ended."""
         return await self._process.wait()

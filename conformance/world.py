@@ -119,11 +119,11 @@ class Unit(Protocol):
 
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
-    def jump(self, ns: int) -> None:
-        """Set the wall clock of its machine by so much, back where negative (simulated world only)."""
+    def jump(self, ns: int) -> bool:
+        """Set the wall clock of its machine by so much, back where negative; False when nobody looks at it."""
 
     def full(self, on: bool) -> None:
-        """Let its disk have no room left, or room again (simulated world only)."""
+        """Let its disk have no room left, or room again, also over restarts."""
 
     def flip(self) -> bool:
         """Turn over one bit of the largest file in the state folder of the dead unit; False when there is none."""
@@ -145,6 +145,9 @@ class World(Protocol):
     """Where a target runs."""
 
     def now_ns(self) -> int: ...
+    def spent_ns(self) -> int:
+        """The time by which patience is measured: it does not go on while the machine stands still."""
+
     def nonce(self) -> str: ...
     @property
     def stormy(self) -> bool:

@@ -15,7 +15,7 @@ import attrs
 
 from scenarios.generate import Choose, draw_plan
 from scenarios.generate_interruptions import draw_interruptions
-from scenarios.interruption import BASIC_VERBS, Barrier, Interruption, Scenario, Site, fits
+from scenarios.interruption import BASIC_VERBS, NOTHING_MORE, Action, Barrier, Interruption, Scenario, Site, fits
 from scenarios.plan import Approve, Compensate, Fail, Leaf, Plan, Requester, Sleep, Wait
 from scenarios.stories import STORIES
 from scenarios.story import Story
@@ -192,13 +192,15 @@ def tier(
     units: Sequence[str] = ("worker",),
     verbs: Collection[str] = BASIC_VERBS,
     simulated: bool = False,
+    real: Mapping[Action, Collection[str]] = NOTHING_MORE,
 ) -> list[Scenario]:
-    """The scenarios of a tier for a target that supports these plan operations and answers these verbs (others fall away).
+    """The scenarios of a tier for a target that supports these plan operations and answers these verbs (others fall away);
+    `real`: see `scenarios.interruption.fits`.
 
     `smoke` picks from `core`; `full` adds second crashes to it, and `FULL_SEEDS` drawn scenarios, which need a tape and are
     for the caller to draw.
     """
-    fitting = functools.partial(fits, verbs=verbs, units=units, simulated=simulated, workers=workers)
+    fitting = functools.partial(fits, verbs=verbs, units=units, simulated=simulated, workers=workers, real=real)
     return [
         scenario
         for name, story in STORIES.items()

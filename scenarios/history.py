@@ -302,6 +302,14 @@ class Quiet:
 
 
 @attrs.frozen
+class Stalled:
+    """The observer's own machine stood still for `ns` until now: nobody on it got on as fast as usual (process world only)."""
+
+    at_ns: int
+    ns: int
+
+
+@attrs.frozen
 class Closed:
     """Observation ended: `settled` (terminal, within the bound), `slow` (within four bounds), `bound` (not even then), or
     `stopped`: what it has stored was damaged, and the target does not go on with it.
@@ -328,6 +336,7 @@ Event: TypeAlias = (
     | Down
     | Fired
     | Quiet
+    | Stalled
     | Closed
 )
 KINDS: Mapping[str, type] = {cls.__name__: cls for cls in get_args(Event)}
@@ -346,9 +355,7 @@ class Declared:
     """What the adapter's manifest declares and judges must know."""
 
     early_signal: Literal["buffered", "refused"] = "buffered"
-    timer_grain_ns: int = (
-        0  # a timer may fire this much early by the observer's clock (granularity of the target's clock)
-    )
+    timer_grain_ns: int = 0  # a timer may fire so early by the observer's clock (granularity of the target's)
     shows_operations: bool = False  # status lists operations with their states
     shows_attempts: bool = False  # status carries attempt and execution ids
     verbs: tuple[str, ...] = attrs.field(default=("start", "status", "signal", "resume"), converter=_texts)

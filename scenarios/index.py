@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from scenarios.bodies import ArtifactEntry, EventPage, Journal
-from scenarios.history import Closed, Died, History, Quiet, Replied, Resumed, Started
+from scenarios.history import Closed, Died, History, Quiet, Replied, Resumed, Stalled, Started
 from scenarios.joining import (
     accepted_of,
     asks_of,
@@ -156,11 +156,22 @@ class Facts:
         timely = [request for request in self.dispatches(op) if not self.late(request)]
         for earlier, later in itertools.pairwise(timely):
             calm = not self.asleep(earlier) and not self.halted(earlier.at, later.at)
-            if calm and earlier.answer is not None and self._promptly(earlier):
+            if calm and earlier.answer is not None and self.is_prompt(earlier):
                 yield earlier, later
 
-    def _promptly(self, request: Request) -> bool:
-        return request.reply is not None and request.reply.at_ns - request.event.at_ns < PROMPT_NS
+    def is_prompt(self, request: Request) -> bool:
+        """Was it answered before any sane client gave up on it?"""
+        return request.reply is not None and self.is_young(request, request.reply.at_ns)
+
+    def is_young(self, request: Request, at_ns: int) -> bool:
+        """Had it just been sent? When the machine stood still it may have waited to be seen."""
+        return self.age_ns(request, at_ns) < PROMPT_NS
+
+    def age_ns(self, request: Request, at_ns: int) -> int:
+        """How long before `at_ns` it may have been sent: it may have waited for as long as nobody looked."""
+        since_ns = request.event.at_ns - PROMPT_NS
+        stalls = (one for one in self.history.events if isinstance(one, Stalled))
+        return at_ns - request.event.at_ns + sum(one.ns for one in stalls if since_ns < one.at_ns < at_ns + one.ns)
 
     def answered_before(self, op: str, index: int) -> bool:
         """Had anything definite been sent for `op` before event `index`? (A receiver's notice is definite.)"""
@@ -201,6 +212,11 @@ class Facts:
 
     def at_ns(self, index: int) -> int:
         return self.history.events[index].at_ns
+
+    def lost_ns(self, since_ns: int, until_ns: int) -> int:
+        """How much of this time the machine stood still: what anybody began in it may take so much longer to be seen."""
+        stalls = (one for one in self.history.events if isinstance(one, Stalled))
+        return sum(max(0, min(until_ns, one.at_ns) - max(since_ns, one.at_ns - one.ns)) for one in stalls)
 
     # --- asks and statuses ----------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import attrs
@@ -50,9 +51,9 @@ Action = Literal[
     "forget",  # kill the engine; when it comes up again its audit trail is gone
     "deploy",  # kill the unit, and start it with the code of version `arg`; not the worker: for `ns`
     "second",  # another worker under the same name, beside the living one, with the code of version `arg` where it is given
-    "jump",  # the unit's wall clock jumps by `ns`, backwards when negative (simulated world)
+    "jump",  # the unit's wall clock jumps by `ns`, backwards when negative
     "full",  # the unit's disk is full for `ns`
-    "eio",  # the write or sync at the boundary fails, once; or the next operation of kind `arg`, such as `fsync`
+    "eio",  # the write or sync at the boundary fails, once; or the next operation of kind `arg` (simulated world)
     "flip",  # kill the unit, flip one bit of its largest state file, start it
     "wipe",  # kill the worker, empty its state folder
     "crowd",  # `arg` other runs are started at once
@@ -77,7 +78,7 @@ VERBS_OF: Mapping[Action, tuple[str, ...]] = {
 }
 #: Verbs that every target has had to answer, from the beginning.
 BASIC_VERBS = ("start", "status", "signal", "resume")
-#: Actions that only a simulated world can carry out.
+#: Actions that a simulated world can always carry out, and a real one only to units that allow for it, if at all.
 SIMULATED_ACTIONS: frozenset[Action] = frozenset({"power", "jump", "full", "eio"})
 #: Actions for which two workers must be able to share one store.
 SHARING_ACTIONS: frozenset[Action] = frozenset({"pause", "second"})
@@ -170,6 +171,10 @@ class Interruption:
         )
 
 
+#: A world of real processes that can do nothing beyond killing, stopping, files and questions.
+NOTHING_MORE: Mapping[Action, Collection[str]] = MappingProxyType({})
+
+
 def fits(
     one: Interruption,
     *,
@@ -177,17 +182,27 @@ def fits(
     units: Collection[str] = ("worker",),
     simulated: bool = False,
     workers: bool = False,
+    real: Mapping[Action, Collection[str]] = NOTHING_MORE,
 ) -> bool:
-    """Can this interruption, and all that follows it, be carried out on a target with these verbs and units?"""
+    """Can this interruption, and all that follows it, be carried out on a target with these verbs and units? `real`: which of
+    the `SIMULATED_ACTIONS` can be carried out for real, and on which units.
+    """
     return all(
         set(VERBS_OF.get(link.action, ())) <= set(verbs)
         and (link.site.where != "ack" or link.site.verb in verbs)
         and link.site.unit in {"worker", *units}
-        and (simulated or (link.action not in SIMULATED_ACTIONS and link.site.where != "boundary"))
+        and (simulated or _is_real(link, real))
         and (workers or link.action not in SHARING_ACTIONS)
         and (link.action != "forget" or "engine" in units)
         for link in one.chain()
     )
+
+
+def _is_real(link: Interruption, real: Mapping[Action, Collection[str]]) -> bool:
+    """Can real processes suffer it?"""
+    if link.site.where == "boundary":
+        return False
+    return link.action not in SIMULATED_ACTIONS or link.site.unit in real.get(link.action, ())
 
 
 _OPTIONAL = ("state", "target", "arg")  # written only where they are given

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from scenarios.history import STORM, Died, Fired, Paused
-from scenarios.index import PROMPT_NS, Facts
+from scenarios.index import Facts
 from scenarios.observed import Request
 
 
@@ -34,13 +34,8 @@ def repeats_of_refusals(facts: Facts, op: str) -> Iterator[tuple[Request, Reques
     """
     for earlier, later in itertools.pairwise(timely(facts, op)):
         calm = not facts.asleep(earlier) and not facts.halted(earlier.at, later.at)
-        if calm and earlier.refused and is_prompt(earlier):
+        if calm and earlier.refused and facts.is_prompt(earlier):
             yield earlier, later
-
-
-def is_prompt(request: Request) -> bool:
-    """Was it answered before any sane client gave up on it?"""
-    return request.reply is not None and request.reply.at_ns - request.event.at_ns < PROMPT_NS
 
 
 def answer_before(facts: Facts, op: str, index: int) -> bool:

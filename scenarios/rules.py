@@ -13,6 +13,7 @@ The first rule that applies decides:
     any safety witness                       fail
     liveness missed, even at four bounds    fail
     made it only within four bounds          inconclusive (slow)
+    nothing in this world puts it to the test   not-covered, which is neither a pass nor a failure
     exercised fewer times than the minimum   inconclusive (unexercised)
     mutants that this build did not catch    inconclusive (unproven)
     otherwise                                pass
@@ -31,7 +32,7 @@ from scenarios.requirements import CURRENT, REQUIREMENT_SETS, RequirementSet
 from scenarios.verdict import Finding, Outcome, Verdict
 
 #: Worst first.
-SEVERITY: Final[tuple[Outcome, ...]] = ("error", "fail", "inconclusive", "pass", "not-claimed")
+SEVERITY: Final[tuple[Outcome, ...]] = ("error", "fail", "inconclusive", "pass", "not-covered", "not-claimed")
 
 Observed = Literal["held", "violated", "nothing"]
 
@@ -79,19 +80,27 @@ def decide(
     minimum: int | None = None,
     error: str = "",
     uncaught: Sequence[str] = (),
+    uncovered: str = "",
 ) -> Verdict:
     """The verdict of one obligation.
 
     `minimum` overrides the obligation's own (a requirement set's demand); `error` says how kit or adapter broke the
-    protocol; `uncaught` names the obligation's mutants that this build's judge did not catch.
+    protocol; `uncaught` names the obligation's mutants that this build's judge did not catch; `uncovered` says why nothing
+    that can be done to the target in this world puts the promise to the test.
     """
     least = obligation.minimum if minimum is None else minimum
-    outcome, reason = _outcome(obligation, seen, claimed, least, error, uncaught)
+    outcome, reason = _outcome(obligation, seen, claimed, least, error, uncaught, uncovered)
     return Verdict(obligation.id, outcome, seen.exercised, least, reason, seen.observed, seen.anomalies)
 
 
 def _outcome(
-    obligation: Obligation, seen: Tally, claimed: bool, minimum: int, error: str, uncaught: Sequence[str]
+    obligation: Obligation,
+    seen: Tally,
+    claimed: bool,
+    minimum: int,
+    error: str,
+    uncaught: Sequence[str],
+    uncovered: str,
 ) -> tuple[Outcome, str]:
     if not claimed:
         return "not-claimed", f"observed: {seen.observed}"
@@ -101,6 +110,8 @@ def _outcome(
         return "fail", f"{', '.join(seen.anomalies)} ({_times(seen.violations)})"
     if seen.slow:
         return "inconclusive", "slow: kept only within four times the bound"
+    if uncovered and not seen.exercised:
+        return "not-covered", uncovered
     if seen.exercised < minimum:
         return "inconclusive", f"exercised {_times(seen.exercised)} of at least {minimum}: needs {obligation.tested_by}"
     if uncaught:
@@ -119,18 +130,29 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
 
 @attrs.frozen
 class Grant:
-    """A profile, granted whole or not at all; `missing` are the required obligations that did not pass."""
+    """A profile, granted whole or not at all; `missing` are the required obligations that did not pass.
+
+    It is granted as far as the world goes: `uncovered` are the required obligations that nothing in it could put to the test.
+    """
 
     profile: str
     granted: bool
     missing: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
 
 
 def grant(profile: str, verdicts: Mapping[str, Verdict], demands: RequirementSet = REQUIREMENT_SETS[CURRENT]) -> Grant:
-    """Is `profile` granted? Every MUST the set puts in it has to pass; a profile without any is never granted."""
-    musts = [one.id for one in demands.requirements if one.profile == profile and one.level == "MUST"]
-    missing = tuple(id_ for id_ in musts if id_ not in verdicts or verdicts[id_].outcome != "pass")
-    return Grant(profile, bool(musts) and not missing, missing)
+    """Is `profile` granted? Every MUST the set puts in it, as far as this world covers it, has to pass; a profile without any
+    that passed is never granted.
+    """
+    outcomes = {
+        one.id: verdicts[one.id].outcome if one.id in verdicts else None
+        for one in demands.requirements
+        if one.profile == profile and one.level == "MUST"
+    }
+    missing = tuple(id_ for id_, outcome in outcomes.items() if outcome not in {"pass", "not-covered"})
+    uncovered = tuple(id_ for id_, outcome in outcomes.items() if outcome == "not-covered")
+    return Grant(profile, "pass" in outcomes.values() and not missing, missing, uncovered)
 
 
 def grants(verdicts: Mapping[str, Verdict], demands: RequirementSet = REQUIREMENT_SETS[CURRENT]) -> tuple[Grant, ...]:

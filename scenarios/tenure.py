@@ -83,9 +83,15 @@ def deaths_over(facts: Facts, op: str) -> tuple[int, ...]:
         last = next((one for one in reversed(sent) if one.at < index), None)
         if isinstance(event, Died) and last is not None and last.event.incarnation == event.incarnation:
             is_open = last.replied_at is None or last.replied_at > index
-            if is_open and event.at_ns - last.event.at_ns < PROMPT_NS and not facts.late(last):
+            if is_open and facts.is_young(last, _struck_ns(facts, last.at, index)) and not facts.late(last):
                 found.append(index)
     return tuple(found)
+
+
+def _struck_ns(facts: Facts, since: int, death: int) -> int:
+    """When what made it die was done, if that is known: until a real process is gone for certain may take a while."""
+    kills = [at for at, action, _ in facts.fired if action == "kill" and since < at < death]
+    return facts.at_ns(kills[-1] if kills else death)
 
 
 def long_held(facts: Facts) -> Iterator[Request]:
@@ -105,7 +111,7 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
     for op in facts.calls:
         for earlier, later in itertools.pairwise(timely(facts, op)):
             is_open = earlier.replied_at is None or earlier.replied_at > later.at
-            waited_ns = later.event.at_ns - earlier.event.at_ns
+            waited_ns = facts.age_ns(earlier, later.event.at_ns)
             if is_open and waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at):
                 yield earlier, later
 

@@ -10,7 +10,7 @@ from typing import Literal
 import attrs
 
 Kind = Literal["safety", "liveness"]
-Outcome = Literal["error", "fail", "inconclusive", "pass", "not-claimed"]
+Outcome = Literal["error", "fail", "inconclusive", "pass", "not-covered", "not-claimed"]
 Level = Literal["MUST", "SHOULD"]
 
 

@@ -110,6 +110,10 @@ def verdicts() -> tuple[e.VerdictReached, ...]:
         e.VerdictReached(
             Verdict("EFF-1", "not-claimed", 9, 3, observed="violated", anomalies=("twice",)), "each effect lands once"
         ),
+        e.VerdictReached(
+            Verdict("OWN-6", "not-covered", 0, 1, "not covered by the process world: nobody can set its clock"),
+            "clocks move nothing",
+        ),
         e.VerdictReached(Verdict("DUR-13", "pass", 3, 3, observed="held"), "other payload refused", level="SHOULD"),
     )
 
@@ -127,7 +131,14 @@ def every_event() -> tuple[e.Event, ...]:
         violation(obligation="EFF-1", name="each effect lands once", anomaly="twice", claimed=False),
         *verdicts(),
         e.Certified(
-            "naive 1.0 default", "ab" * 32, ".simkit/certificates/naive.json", ("Durable",), {"Effects": "no"}, 8, 8
+            "naive 1.0 default",
+            "ab" * 32,
+            ".simkit/certificates/naive.json",
+            ("Durable", "Ownership"),
+            {"Effects": "no"},
+            8,
+            8,
+            {"Ownership": ("OWN-6",)},
         ),
         e.Replayed("diverged", "seed/7", "0123456789ab", "DUR-3 recomputed", "", "aa", "bb", 0, 1, 9, "a#1", "b#1"),
         e.Checked("kernel", ok=True, detail="fast, trio 0.35.0"),

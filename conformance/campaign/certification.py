@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance import targets
 from conformance.campaign import proof, real
+from conformance.campaign.cover import uncovered
 from conformance.campaign.docket import Docket, origin_of
 from conformance.certificate import (
     Certificate,
@@ -65,20 +66,13 @@ def certify(
     docket.tell_unfired()
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping, jobs=jobs)
-    verdicts = docket.verdicts(proven.uncaught(), demands)
+    verdicts = docket.verdicts(proven.uncaught(), demands, uncovered(parsed))
     complete = docket.runs == len(scenarios) and proven.whole
     return _certificate(parsed, tier, demands, installed, proven, docket, verdicts, complete=complete)
 
 
 def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
-    manifest = target.manifest
-    named = catalogue.tier(
-        tier,
-        manifest.operations.supported,
-        workers=real.shares(target),
-        units=real.killable(target),
-        verbs=manifest.verbs.supported,
-    )
+    named = real.scenarios(target, tier)
     seeds = catalogue.FULL_SEEDS if tier == "full" else ()
     return [*named, *(real.drawn(target, seed) for seed in seeds)]
 
@@ -114,7 +108,7 @@ def _certificate(
         mutants=Mutants(proven.count, proven.total),
         environment=environment(packages, settings),
         profiles=tuple(
-            Profile(one.profile, one.granted, _reason(one.missing, verdicts))
+            Profile(one.profile, one.granted, _reason(one.missing, verdicts), one.uncovered)
             for one in grants(verdicts, demands)
             if _is_claimed(one.profile, docket)
         ),

@@ -210,10 +210,14 @@ class Docket:
         return problem
 
     def verdicts(
-        self, uncaught: Mapping[str, Sequence[str]] | None = None, demands: RequirementSet | None = None
+        self,
+        uncaught: Mapping[str, Sequence[str]] | None = None,
+        demands: RequirementSet | None = None,
+        uncovered: Mapping[str, str] | None = None,
     ) -> dict[str, Verdict]:
         """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation; `demands`:
-        the requirement set to judge by, the current one when not given.
+        the requirement set to judge by, the current one when not given; `uncovered`: what nothing in this world puts to the
+        test, and why.
         """
         demands = demands or demanded()
         reached: dict[str, Verdict] = {}
@@ -227,6 +231,7 @@ class Docket:
                 minimum=requirement.minimum if requirement else None,
                 error=error,
                 uncaught=(uncaught or {}).get(id_, ()),
+                uncovered=(uncovered or {}).get(id_, ""),
             )
             if verdict.outcome == "inconclusive" and verdict.exercised < verdict.minimum:
                 verdict = attrs.evolve(verdict, reason=verdict.reason + self._missing(id_))

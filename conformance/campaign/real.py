@@ -16,9 +16,10 @@ from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe
 from conformance.events import CampaignBegan, Installing, Progress, Summary
-from conformance.possible import demand
+from conformance.possible import demand, real_actions
 from conformance.subject import subject_of
 from conformance.worlds.process import process_world
+from conformance.worlds.pulse import with_stalls
 from scenarios import catalogue
 from simkit.errors import Problem, SimkitError
 from simkit.tape import Tape
@@ -58,7 +59,7 @@ async def observe_real(
         if world.problems:
             witness(seen.history)
             raise SimkitError(world.problems[0])
-        return seen
+        return attrs.evolve(seen, history=with_stalls(seen.history, world.pulse.stalls))
 
 
 def run_all(
@@ -123,7 +124,9 @@ async def judged(target: Target, python: str, seed: int | None, scenario: Scenar
             history = histories[0] if histories else None
             logs = evidence.logs(folder)
             return Judged(scenario.name, seed, {}, history=history, problem=error.problem, logs=logs)
-        return attrs.evolve(judge_real(target, scenario, seen, seed), logs=evidence.logs(folder))
+        # In a thread, so that the other runs are looked at meanwhile.
+        found = await trio.to_thread.run_sync(judge_real, target, scenario, seen, seed)
+        return attrs.evolve(found, logs=evidence.logs(folder))
 
 
 def run_seeds(
@@ -138,6 +141,7 @@ def run_seeds(
     show: bool = False,
 ) -> Summary:
     """`run` on real processes: each seed's plan and interruptions are drawn as in simulation, without its disk."""
+    from conformance.campaign.cover import uncovered
     from conformance.campaign.seeds import summarise
 
     if mutant is not None:
@@ -155,7 +159,7 @@ def run_seeds(
     scenarios = [(seed, drawn(target, seed)) for seed in seeds]
     docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
     run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
-    return summarise(docket.verdicts(), docket, stopped=stopping())
+    return summarise(docket.verdicts(uncovered=uncovered(target)), docket, stopped=stopping())
 
 
 def killable(target: Target) -> tuple[str, ...]:
@@ -165,6 +169,19 @@ def killable(target: Target) -> tuple[str, ...]:
 def shares(target: Target) -> bool:
     """May two workers of this target stand on one store? Then one has a lease on what it does."""
     return target.manifest.limits.lease_ms > 0
+
+
+def scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
+    """The named scenarios of a tier that real processes of this target can be put through."""
+    manifest = target.manifest
+    return catalogue.tier(
+        tier,
+        manifest.operations.supported,
+        workers=shares(target),
+        units=killable(target),
+        verbs=manifest.verbs.supported,
+        real=real_actions(manifest),
+    )
 
 
 def drawn(target: Target, seed: int) -> Scenario:

@@ -17,7 +17,7 @@ from conformance import reporters, tracefile
 from conformance.certificate import Certificate, judgement
 from conformance.cli import engine, explain, listing, streams, usage
 from conformance.cli.options import PLAIN, Common, Config, Jobs, Mutant, ScenarioName, Show, Target
-from conformance.cli.session import Done, Session, conduct
+from conformance.cli.session import Done, Session, conduct, short
 from conformance.look import Look
 from conformance.reporters import Format, wording
 from conformance.store import Store
@@ -49,7 +49,7 @@ def certify(
     tier: Annotated[
         Literal["smoke", "core", "full"], Parameter(help="How much to try: 1, 5 or more minutes.")
     ] = "smoke",
-    requirements: Annotated[str | None, Parameter(help="Requirement set, e.g. 2026.1, the current one.")] = None,
+    requirements: Annotated[str | None, Parameter(help="Requirement set, e.g. 2026.2, the current one.")] = None,
     jobs: Jobs = None,
     out: Annotated[Path | None, Parameter(help="Write the certificate here instead of into the store.")] = None,
     common: Common = PLAIN,
@@ -256,7 +256,7 @@ def cases(*, common: Common = PLAIN) -> int:
             else:
                 session.emit(found)
         if found is None:
-            session.emit(e.Noted(f"no cases are saved in {_short(session.store.cases.absolute())}"))
+            session.emit(e.Noted(f"no cases are saved in {short(session.store.cases.absolute())}"))
         return ExitCode.PASSED, ""
 
     return _conduct("cases", common, body, campaign=False)
@@ -342,7 +342,7 @@ def _default_format() -> Format:
 def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:
     path = ""
     try:
-        path = _short(session.store.save_certificate(certificate, out))
+        path = short(session.store.save_certificate(certificate, out))
     except SimkitError as error:
         session.trouble(error.problem)
     session.emit(
@@ -352,16 +352,12 @@ def _certified(session: Session, certificate: Certificate, out: Path | None) -> 
             path=path,
             granted=tuple(one.name for one in certificate.profiles if one.granted),
             refused={one.name: one.reason for one in certificate.profiles if not one.granted},
+            uncovered={one.name: one.uncovered for one in certificate.profiles if one.granted and one.uncovered},
             mutants_caught=certificate.mutants.caught,
             mutants_total=certificate.mutants.total,
         )
     )
     return judgement(certificate, dt.datetime.now(dt.UTC).date())
-
-
-def _short(path: Path) -> str:
-    """As seen from the current folder, when it lies below."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _reason(session: Session) -> str:

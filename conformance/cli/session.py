@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -214,3 +215,8 @@ def _mute() -> None:
     """Point standard output at nothing, so that the interpreter's last flush does not complain."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def short(path: Path) -> str:
+    """As seen from the current folder, when it lies below."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

@@ -19,18 +19,23 @@ Map of this file, top to bottom:
 The kit sets SIMKIT_SERVICES (where the services are), SIMKIT_STATE (the folder that is kept over a crash),
 SIMKIT_CONFIGURATION and SIMKIT_CALL_TIMEOUT_MS, and where a scenario says so SIMKIT_SECRETS (the values of a plan's secrets,
 a JSON object), SIMKIT_CODE (which version of the code this is) and SIMKIT_FORGET (a part of the state to drop at boot).
+SIMKIT_CLOCK is for `follow_clock`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import http.client
 import inspect
 import json
+import mmap
 import os
+import struct
 import sys
+import time
 import traceback
 import urllib.parse
 from pathlib import Path
@@ -289,6 +294,30 @@ def state_folder() -> Path:
     return Path(os.environ["SIMKIT_STATE"])
 
 
+def follow_clock() -> None:
+    """Let the kit set the wall clock of this program: `time.time`, `time.time_ns` and their likes for CLOCK_REALTIME.
+
+    Call it before anything reads the time. Nothing happens where the kit sets no clocks; it does where the manifest says
+    `clock = true` of the unit. What asks the system in another way (`datetime.now`, SQLite) is not reached.
+    """
+    if "SIMKIT_CLOCK" not in os.environ:
+        return
+    with Path(os.environ["SIMKIT_CLOCK"]).open("r+b") as file:
+        shared = mmap.mmap(file.fileno(), 16)  # by how much it is off, and what has been added of it
+    number, real_ns, clock_ns, realtime = struct.Struct("<q"), time.time_ns, time.clock_gettime_ns, time.CLOCK_REALTIME
+
+    def time_ns() -> int:
+        off_ns: int = number.unpack_from(shared, 0)[0]
+        number.pack_into(shared, 8, off_ns)
+        return real_ns() + off_ns
+
+    def clock_gettime_ns(clock: int) -> int:
+        return time_ns() if clock == realtime else clock_ns(clock)
+
+    time.time_ns, time.time = time_ns, lambda: time_ns() / 1e9
+    time.clock_gettime_ns, time.clock_gettime = clock_gettime_ns, lambda clock: clock_gettime_ns(clock) / 1e9
+
+
 def configuration() -> str:
     """Which of the manifest's configurations this process runs."""
     return os.environ.get("SIMKIT_CONFIGURATION", "default")
@@ -342,7 +371,8 @@ class Protocol:
             answer = _error("definite", str(error))
         except Exception as error:  # noqa: BLE001 - whatever an adapter does, the kit gets an answer
             if not isinstance(error, Indefinite):
-                traceback.print_exc()
+                with contextlib.suppress(OSError):  # there may be no room for its log
+                    traceback.print_exc()
             answer = _error("indefinite", f"{type(error).__name__}: {error}")
         return _line(seq, answer)
 

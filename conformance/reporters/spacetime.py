@@ -218,7 +218,7 @@ _CLOSED = {
 }
 
 
-def _kit(event: h.Authority | h.Scanned | h.Fetched | h.Down | h.Fired | h.Quiet) -> str:
+def _kit(event: h.Authority | h.Scanned | h.Fetched | h.Down | h.Fired | h.Quiet | h.Stalled) -> str:
     """What the kit did or found out by itself."""
     match event:
         case h.Authority():
@@ -235,6 +235,8 @@ def _kit(event: h.Authority | h.Scanned | h.Fetched | h.Down | h.Fired | h.Quiet
             return f"fault: {event.label}"
         case h.Quiet():
             return "no more faults"
+        case h.Stalled():
+            return f"this machine stood still for {event.ns // 1_000_000} ms"
 
 
 def _unit(incarnation: int, units: Mapping[int, str]) -> str:

@@ -126,6 +126,10 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
     """Labelled lines after the table: profiles, mutants, file."""
     rows = [
         ("granted", ", ".join(event.granted) or "no profile"),
+        *(
+            ("", f"{profile} as far as this world covers it: nothing is said of {', '.join(ids)}")
+            for profile, ids in event.uncovered.items()
+        ),
         *(("refused", f"{profile}: {reason}") for profile, reason in event.refused.items()),
         ("mutants", f"{event.mutants_caught} of {event.mutants_total} caught by these judges"),
         ("certificate", event.path or "not written"),
@@ -226,4 +230,12 @@ def ended(event: e.CampaignEnded) -> list[str]:
 
 def style(outcome: Outcome) -> str:
     """The colour of a verdict; it repeats the word beside it and never carries meaning alone."""
-    return {"pass": "green", "fail": "red", "error": "red", "inconclusive": "yellow", "not-claimed": "dim"}[outcome]
+    styles: Mapping[Outcome, str] = {
+        "pass": "green",
+        "fail": "red",
+        "error": "red",
+        "inconclusive": "yellow",
+        "not-covered": "cyan",
+        "not-claimed": "dim",
+    }
+    return styles[outcome]

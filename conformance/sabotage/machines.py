@@ -125,11 +125,10 @@ async def _second(scene: Scene, code: str | None) -> None:
 async def jump(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:
     """Set the wall clock of a unit's machine."""
     unit = scene.target(one, passing)
-    if unit is None:
+    if unit is not None and unit.jump(one.ns):
+        scene.note(one)
+    else:
         scene.miss(one)
-        return None
-    scene.note(one)
-    unit.jump(one.ns)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scenarios.history import Down
+from scenarios.history import Down, Received
 from simkit.services import Fault
 
 if TYPE_CHECKING:
@@ -56,12 +56,25 @@ async def pause(scene: Scene, one: Interruption, passing: Passing | None) -> Fau
 
 
 async def _let_go(scene: Scene, unit: Unit, ns: int) -> None:
-    """Continue a paused worker after `ns`, and give it time to do harm before the run counts as settled."""
+    """Continue a paused worker after `ns`, and give it time to do harm before the run counts as settled.
+
+    Where its successor takes longer than that to come up, as a real process may, it is first given time to take over.
+    """
+    begun = len(scene.recorder.events)
     await scene.world.sleep_ns(ns)
+    if scene.crew.worker is None:
+        while scene.patience.within(1) and not _has_taken_over(scene, unit, begun):
+            await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
     await scene.crew.let_go(unit)
     scene.patience.disturb()
     await scene.world.sleep_ns(scene.subject.bounds.grace_ns)
     scene.patience.disturb()
+
+
+def _has_taken_over(scene: Scene, unit: Unit, since: int) -> bool:
+    """Whether another worker has asked for anything since."""
+    later = scene.recorder.events[since:]
+    return any(isinstance(event, Received) and event.incarnation != unit.incarnation for event in later)
 
 
 #: Faults of one request, which suffers one of them at most, by action.

@@ -9,11 +9,13 @@ import enum
 import json
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
+
+from conformance.files import LATER
 
 Schema = dict[str, Any]
 
@@ -56,15 +58,16 @@ def _event() -> Schema:
 
 def _object(cls: type, first: Mapping[str, Schema]) -> Schema:
     hints = typing.get_type_hints(cls)
-    properties = {field.name: _schema(hints[field.name]) for field in attrs.fields(attrs.resolve_types(cls))}
-    return _closed({**first, **properties})
+    fields = attrs.fields(attrs.resolve_types(cls))
+    properties = {field.name: _schema(hints[field.name]) for field in fields}
+    return _closed({**first, **properties}, [field.name for field in fields if LATER in field.metadata])
 
 
-def _closed(properties: Mapping[str, Any]) -> Schema:
+def _closed(properties: Mapping[str, Any], optional: Collection[str] = ()) -> Schema:
     return {
         "type": "object",
         "properties": dict(properties),
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
 

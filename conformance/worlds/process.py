@@ -24,6 +24,10 @@ from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
 from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
+from conformance.worlds import clocks
+from conformance.worlds.clocks import Clock
+from conformance.worlds.pulse import Pulse
+from conformance.worlds.room import CAN_BE_TAKEN, Room
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ class RealUnit:
     incarnation: int
     process: UnitProcess
     state: Path
+    room: Room
+    clock: Clock | None = None
     control: ControlChannel | None = None
 
     @property
@@ -60,11 +66,18 @@ class RealUnit:
     async def resume(self) -> None:
         await self.process.resume()
 
-    def jump(self, ns: int) -> None:
-        raise SimkitError(_impossible(f"a jump of {ns} ns of the clock"))
+    def jump(self, ns: int) -> bool:
+        if self.clock is None:
+            raise SimkitError(_impossible(f"a jump of {ns} ns of the clock"))
+        return self.clock.jump(ns)
 
     def full(self, on: bool) -> None:
-        raise SimkitError(_impossible("a full disk" if on else "a disk with room again"))
+        if not CAN_BE_TAKEN:
+            raise SimkitError(_impossible("a full disk" if on else "a disk with room again"))
+        if on:
+            self.room.take()
+        else:
+            self.room.give_back()
 
     def flip(self) -> bool:
         return _flip_largest(self.state)
@@ -83,13 +96,19 @@ class ProcessWorld:
     def __init__(self, target: Target, python: str, folder: Path, processes: Processes, engine_port: int) -> None:
         self._target, self._python, self._folder, self._processes = target, python, folder, processes
         self._engine_port = engine_port
+        self.pulse = Pulse()
         self._hosted: Hosted | None = None
         self._secrets: dict[str, str] = {}
+        self._rooms: dict[str, Room] = {}
+        self._clocks: dict[str, Clock] = {}
         #: What the adapter sent to the services that could not be read.
         self.problems: list[Problem] = []
 
     def now_ns(self) -> int:
         return time.monotonic_ns()
+
+    def spent_ns(self) -> int:
+        return time.monotonic_ns() - self.pulse.lost_ns
 
     @property
     def stormy(self) -> bool:
@@ -134,9 +153,10 @@ class ProcessWorld:
         assert self._hosted is not None, "units are launched inside `serving`"
         port = await self._hosted.open_port(incarnation)
         state = self._state(unit)
+        room = self._rooms.setdefault(unit, Room())
         process = await self._processes.start(
             f"{self._target.name} {unit} #{incarnation}",
-            self._target.command(unit, self._python),
+            room.command(self._target.command(unit, self._python)),
             cwd=self._target.folder,
             env=environment(self._variables(unit, incarnation, port, state, code, forget)),
             stderr=self._folder / f"{unit}-{incarnation}.log",
@@ -144,7 +164,8 @@ class ProcessWorld:
         )
         with (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
             notes.write(f"# {process.name}\n{process.by_hand}\n")
-        real = RealUnit(unit, incarnation, process, state)
+        room.belongs_to(process)
+        real = RealUnit(unit, incarnation, process, state, room, self._clocks.get(unit))
         if self._target.manifest.units[unit].control:
             real.control = ControlChannel(
                 process.stdin, process.stdout, peer=process.name, last_words=process.last_words
@@ -167,6 +188,19 @@ class ProcessWorld:
                 )
             )
 
+    def demand_noticed(self) -> None:
+        """Raise SimkitError where a clock was set and nobody has looked at it since."""
+        for clock in self._clocks.values():
+            clock.demand_noticed()
+
+    def _clock(self, unit: str) -> Mapping[str, str]:
+        """How a unit learns of its clock, where it follows one that can be set."""
+        if not self._target.manifest.units[unit].clock:
+            return {}
+        if unit not in self._clocks:
+            self._clocks[unit] = Clock(self._folder / f"{unit}.clock")
+        return {clocks.VARIABLE: str(self._clocks[unit].path)}
+
     def _state(self, unit: str) -> Path:
         """What this unit keeps: a folder of its own, where there are several units."""
         state = self._folder / "state"
@@ -181,6 +215,7 @@ class ProcessWorld:
             **({"SIMKIT_SECRETS": json.dumps(self._secrets)} if self._secrets else {}),
             **({"SIMKIT_CODE": code} if code else {}),
             **({"SIMKIT_FORGET": forget} if forget else {}),
+            **self._clock(unit),
             REBATCH: str(incarnation % BATCHES),
             "SIMKIT_STATE": str(state),
             "SIMKIT_ENGINE_HOST": ports.LOOPBACK,
@@ -194,7 +229,10 @@ async def process_world(target: Target, python: str, folder: Path) -> AsyncItera
     """A world for one run, with its files in the empty `folder`; every process is gone when the block is left."""
     with ports.reserved() as engine_port:  # kept until every process is gone
         async with Processes() as processes:
-            yield ProcessWorld(target, python, folder, processes, engine_port)
+            world = ProcessWorld(target, python, folder, processes, engine_port)
+            with world.pulse.beating():
+                yield world
+            world.demand_noticed()
 
 
 def _flip_largest(state: Path) -> bool:
@@ -218,5 +256,5 @@ def _impossible(what: str) -> Problem:
         f"{what} cannot be struck in real processes",
         "process world",
         "what can be done to real processes and their files; `conformance.possible` tells it beforehand",
-        "power loss, storage boundaries, clocks and full disks belong to the simulated world: simkit run",
+        "power loss and storage boundaries belong to the simulated world: simkit run",
     )

@@ -84,8 +84,9 @@ class SimulatedUnit:
     async def resume(self) -> None:
         self.process.resume()
 
-    def jump(self, ns: int) -> None:
+    def jump(self, ns: int) -> bool:
         self.process.host.clock.jump(ns)
+        return True
 
     def full(self, on: bool) -> None:
         disk = self.process.host.disk
@@ -163,6 +164,9 @@ class SimulatedWorld:
         self.problems.append(problem)
 
     def now_ns(self) -> int:
+        return self._world.now_ns
+
+    def spent_ns(self) -> int:
         return self._world.now_ns
 
     def nonce(self) -> str:

@@ -205,7 +205,7 @@ def _sent_late(facts: Facts, op: str, start: int, end_ns: int) -> Violation | No
     if request is None or facts.late(request) or begins <= request.at < ends:
         return None
     late_ns = request.event.at_ns - end_ns
-    if late_ns <= _ON_ITS_WAY_NS:
+    if late_ns <= _ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns):
         return None
     sentence = f"{op!r} was queued when the time of its run was over, and dispatched {late_ns / 1e9:.3g} s after that."
     return blame("resurrection", sentence, (start, request.at), op)

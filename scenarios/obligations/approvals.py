@@ -132,7 +132,9 @@ def _may_have_left_in_time(facts: Facts, approve: Approve, end_ns: int, sent: Re
         return False
     begins, ends = facts.storm
     held_up = facts.late(sent) or bool(facts.paused.get(sent.event.incarnation)) or begins <= sent.at < ends
-    return held_up or sent.event.at_ns <= end_ns + ON_ITS_WAY_NS
+    return held_up or sent.event.at_ns <= end_ns + ON_ITS_WAY_NS + facts.lost_ns(
+        end_ns - ON_ITS_WAY_NS, sent.event.at_ns
+    )
 
 
 @obligation(

@@ -26,9 +26,11 @@ class _Term:
     from_at: int
     end_ns: int
 
-    def is_over(self, at_ns: int) -> bool:
-        """Is it over for certain, also for what was on its way?"""
-        return at_ns > self.end_ns + _ON_ITS_WAY_NS
+    def is_over(self, facts: Facts, at: int, ahead_ns: int = 0) -> bool:
+        """Is it over for certain, also for what was on its way at event `at`, or so long after that?"""
+        at_ns = facts.at_ns(at)
+        lost_ns = facts.lost_ns(facts.at_ns(self.from_at), at_ns)
+        return at_ns + ahead_ns > self.end_ns + _ON_ITS_WAY_NS + lost_ns
 
 
 def _term(facts: Facts) -> _Term | None:
@@ -87,7 +89,7 @@ def _ran_out(facts: Facts, term: _Term) -> int:
 
 
 def _begun_after(facts: Facts, term: _Term) -> Iterator[Violation]:
-    late = next((one for one in _bound_by(facts) if term.is_over(one.event.at_ns)), None)
+    late = next((one for one in _bound_by(facts) if term.is_over(facts, one.at)), None)
     if late is not None:
         seconds = (late.event.at_ns - facts.at_ns(term.from_at)) / 1e9
         deadline_ns = facts.history.plan.deadline_ns or 0
@@ -99,7 +101,7 @@ def _waiting_after(facts: Facts, term: _Term) -> Iterator[Violation]:
     """A run that only waits when its time has been over for a while, with everybody there who could end it."""
     for seen in facts.statuses:
         asked_ns = facts.at_ns(seen.asked)
-        if seen.status.state != "waiting" or not term.is_over(asked_ns):
+        if seen.status.state != "waiting" or not term.is_over(facts, seen.asked):
             continue
         if is_calm(facts, seen, _ON_ITS_WAY_NS):
             late = (asked_ns - term.end_ns) / 1e9
@@ -135,7 +137,7 @@ def time_left_is_handed_on(history: History) -> Finding:
         found.append(blame("amnesia", sentence, (silent.at,), silent.op))
     for one in sent:
         told_ns = one.event.remaining_ns
-        if term is not None and told_ns is not None and term.is_over(one.event.at_ns + told_ns):
+        if term is not None and told_ns is not None and term.is_over(facts, one.at, told_ns):
             left_ns = term.end_ns - one.event.at_ns
             sentence = (
                 f"{one.op!r} was told of {told_ns / 1e9:.3g} s, when {left_ns / 1e9:.3g} s were left of the run's time."

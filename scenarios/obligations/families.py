@@ -89,7 +89,9 @@ def _works_on(facts: Facts, child: Child, end: Seen) -> Violation | None:
     begins, ends = facts.storm
     for request in inside(facts, child):
         is_first = not any(one.op == request.op and one.at < request.at for one in facts.sent)
-        is_late = facts.at_ns(request.at) - facts.at_ns(end.answered) > _STRAY_NS and not begins <= request.at < ends
+        over_ns, at_ns = facts.at_ns(end.answered), facts.at_ns(request.at)
+        stray_ns = _STRAY_NS + facts.lost_ns(over_ns - _STRAY_NS, at_ns)
+        is_late = at_ns - over_ns > stray_ns and not begins <= request.at < ends
         if is_first and is_late and not is_let_go(facts, request.op) and not facts.late(request):
             sentence = (
                 f"Run {facts.history.run!r} was over, and its child {child.id!r} began {request.op!r} after that."
@@ -287,10 +289,10 @@ def _by_time(facts: Facts) -> tuple[int, list[Violation]]:
     deadline_ns, start = facts.history.plan.deadline_ns, facts.start_ok()
     if deadline_ns is None or start is None or start.answered_at is None or facts.struck("jump"):
         return 0, []
-    end_ns = facts.at_ns(start.answered_at) + deadline_ns + _ON_ITS_WAY_NS
+    end_ns = facts.at_ns(start.answered_at) + deadline_ns
     begins, ends = facts.storm
     sent = [one for one in _of_owned(facts) if not begins <= one.at < ends]
-    found = (_beyond(request, start.answered_at, end_ns) for request in sent)
+    found = (_beyond(facts, request, start.answered_at, end_ns) for request in sent)
     return len(sent), [one for one in found if one][:1]
 
 
@@ -302,12 +304,13 @@ def _of_owned(facts: Facts) -> Iterator[Request]:
             yield one
 
 
-def _beyond(request: Request, start: int, end_ns: int) -> Violation | None:
+def _beyond(facts: Facts, request: Request, start: int, end_ns: int) -> Violation | None:
     told_ns = request.event.remaining_ns
-    left_ns = end_ns - _ON_ITS_WAY_NS - request.event.at_ns
-    if request.event.at_ns > end_ns:
+    left_ns = end_ns - request.event.at_ns
+    margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns)
+    if left_ns + margin_ns < 0:
         sentence = f"{request.op!r} was sent {-left_ns / 1e9:.3g} s after the time of the run was over."
-    elif told_ns is not None and request.event.at_ns + told_ns > end_ns:
+    elif told_ns is not None and told_ns > left_ns + margin_ns:
         sentence = (
             f"{request.op!r} was told of {told_ns / 1e9:.3g} s, when {left_ns / 1e9:.3g} s were left of the run's time."
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from scenarios.bodies import Invocation, Journal, Transition
 from scenarios.chronicle import LEGAL, by_leaf, chains, deeds, is_own
 from scenarios.history import History
-from scenarios.index import PROMPT_NS, Facts, look
+from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Said
 from scenarios.plan import Call, Compensate
@@ -72,9 +72,8 @@ def _was_over(facts: Facts, before: Request, after: Request) -> bool:
     """Had a worker certainly been answered before it sent this for the same operation? Then it is another try."""
     if before.reply is None or before.answer is None or not isinstance(facts.calls.get(before.op), Call | Compensate):
         return False
-    took_ns = before.reply.at_ns - before.event.at_ns
     stopped = any(before.at < at < after.at for at in facts.paused.get(before.event.incarnation, ()))
-    return took_ns < PROMPT_NS and not stopped and facts.storm == (0, 0)
+    return facts.is_prompt(before) and not stopped and facts.storm == (0, 0)
 
 
 def _intends(row: Invocation, request: Request) -> bool:

@@ -10,7 +10,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
 from scenarios.plan import Call, Requester
-from scenarios.repetition import answer_before, is_calm, is_prompt, repeats_of_refusals, timely
+from scenarios.repetition import answer_before, is_calm, repeats_of_refusals, timely
 from scenarios.verdict import Finding, Violation
 
 #: After this many deaths a harness may well give up what it was doing.
@@ -129,7 +129,7 @@ def _is_forgotten(facts: Facts, last: Request, seen: Seen) -> bool:
     return (
         seen.status.state in TERMINAL
         and is_last
-        and is_prompt(last)
+        and facts.is_prompt(last)
         and not facts.halted(last.at, seen.asked)
         and facts.cancelled_at() is None
     )
@@ -146,7 +146,8 @@ def _expired_keys(facts: Facts, call: Requester) -> tuple[int, Violation | None]
     for earlier, later in itertools.pairwise(sent):
         is_open = facts.accepted_at.get(call.id, later.at) >= later.at and facts.uncertain(sent[0], later.at)
         apart_ns = later.event.at_ns - earlier.event.at_ns
-        if is_open and apart_ns >= lifetime_ns + _ON_ITS_WAY_NS and not _is_stormy(facts, later.at):
+        margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(earlier.event.at_ns, later.event.at_ns)
+        if is_open and apart_ns >= lifetime_ns + margin_ns and not _is_stormy(facts, later.at):
             sentence = (
                 f"What became of {call.id!r} was unknown, and {call.service} had forgotten its key, which it keeps for "
                 f"{lifetime_ns / 1e9:g} s; it was sent again."

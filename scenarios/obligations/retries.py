@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from scenarios.history import TERMINAL, History
-from scenarios.index import Facts, look
+from scenarios.index import PROMPT_NS, Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
 from scenarios.plan import Call, Loop, Model, Plan, Requester
@@ -88,7 +88,7 @@ def elapsed_time_runs_from_the_first_try(history: History) -> Finding:
             continue
         until_ns = sent[0].event.at_ns + call.elapsed_ns
         exercised += _ran_out_unsettled(facts, call, sent[0], until_ns)
-        late = [one for one in sent if one.event.at_ns > until_ns + _ON_ITS_WAY_NS]
+        late = [one for one in sent if one.event.at_ns > until_ns + _on_its_way_ns(facts, sent[0], one)]
         if late and not _is_stormy(facts, late[0].at):
             sentence = (
                 f"{call.id!r} may be tried for {call.elapsed_ns / 1e9:g} s, and was sent "
@@ -96,6 +96,11 @@ def elapsed_time_runs_from_the_first_try(history: History) -> Finding:
             )
             found.append(blame("overspend", sentence, (sent[0].at, late[0].at), call.id))
     return Finding(exercised, tuple(found))
+
+
+def _on_its_way_ns(facts: Facts, first: Request, one: Request) -> int:
+    """How long after its time a request may arrive."""
+    return _ON_ITS_WAY_NS + facts.lost_ns(first.event.at_ns, one.event.at_ns)
 
 
 def _ran_out_unsettled(facts: Facts, call: Call, first: Request, until_ns: int) -> bool:
@@ -207,6 +212,8 @@ def _gaps(facts: Facts, call: Requester) -> tuple[list[int], tuple[Request, ...]
     """
     sent = facts.dispatches(call.id)[: _GAPS + 1]
     if len(sent) <= _GAPS or facts.halted(0, sent[-1].at):
+        return None
+    if facts.lost_ns(sent[0].event.at_ns, sent[-1].event.at_ns) > PROMPT_NS:  # waits were longer than the worker's own
         return None
     waits: list[int] = []
     for earlier, later in itertools.pairwise(sent):

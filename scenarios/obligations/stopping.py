@@ -256,6 +256,7 @@ def deaf_work_is_ended(history: History) -> Finding:
         return Finding()
     deaf = [one for one in in_flight(facts, stop.ok_at) if _is_deaf(facts, one, facts.at_ns(stop.asked_at) + grace_ns)]
     latest_ns = facts.at_ns(stop.ok_at) + grace_ns + max(grace_ns, _OVERSTAY_NS)
+    latest_ns += facts.lost_ns(facts.at_ns(stop.ok_at), facts.history.events[-1].at_ns)
     found = (_overstayed(facts, request, stop, latest_ns) for request in deaf)
     return Finding(len(deaf), tuple(one for one in found if one))
 

@@ -189,7 +189,8 @@ def _overdue(facts: Facts, wait: Wait) -> Violation | None:
         return None
     latest_ns = facts.at_ns(on.answered) + (wait.timeout_ns or 0) + _LATE_NS
     for seen in facts.statuses:
-        if facts.at_ns(seen.asked) > latest_ns and _is_on(facts, seen, wait) and is_calm(facts, seen, _LATE_NS):
+        late_ns = facts.at_ns(seen.asked) - latest_ns - facts.lost_ns(facts.at_ns(on.answered), facts.at_ns(seen.asked))
+        if late_ns > 0 and _is_on(facts, seen, wait) and is_calm(facts, seen, _LATE_NS):
             lasts = (facts.at_ns(seen.asked) - facts.at_ns(on.answered)) / 1e9
             sentence = (
                 f"{wait.id!r} waits {(wait.timeout_ns or 0) / 1e9:g} s at most, and had been on for {lasts:.3g} s."

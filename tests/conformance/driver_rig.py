@@ -47,6 +47,7 @@ class Habits:
     refuses_start: bool = False
     never_acknowledges: bool = False
     never_done: bool = False
+    boots_take_ns: int = 5_000_000
     exits_at_boot: int = 0  # so many workers end by themselves when they have just come up
     dies_over: str = ""  # the first question of this verb kills the worker, by itself
     end_takes_ns: int = 0  # from the last answer until the run shows as done
@@ -57,6 +58,7 @@ class Habits:
     status_fails: bool = False  # the adapter raises in its status
     names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
     drops_signals: bool = False  # acknowledged, and gone
+    reads_clocks: bool = True  # it looks at wall clocks, so that it matters when they jump
     loses_signal_acks: bool = False  # a signal arrives, and its first answer is lost
     over_damage: str = (
         ""  # once a bit was flipped, workers "exit", "refuse" to be launched, or answer with "errors" only
@@ -93,6 +95,9 @@ class ToyWorld:
     def now_ns(self) -> int:
         return round(trio.current_time() * 1e9)
 
+    def spent_ns(self) -> int:
+        return self.now_ns()
+
     def nonce(self) -> str:
         self.nonces += 1
         return f"n{self.nonces}"
@@ -115,7 +120,7 @@ class ToyWorld:
 
     async def begin_launch(self) -> None:
         """A launch takes a while, and may be refused."""
-        await trio.sleep(0.005)
+        await trio.sleep(self.habits.boots_take_ns / 1e9)
         if self.minds_damage("refuse"):
             raise _problem("adapter-gone")
 
@@ -173,8 +178,9 @@ class ToyUnit:
     async def resume(self) -> None:
         self.running.set()
 
-    def jump(self, ns: int) -> None:
+    def jump(self, ns: int) -> bool:
         self.world.done.append(("jump", self.name, ns))
+        return self.world.habits.reads_clocks
 
     def full(self, on: bool) -> None:
         self.world.done.append(("full", self.name, on, self.world.now_ns()))

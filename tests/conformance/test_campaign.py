@@ -316,8 +316,8 @@ def certified(
 def test_a_runtime_without_memory_is_found_out(few: Callable[..., None], store: Store, listener: Listener) -> None:
     """`naive` computes again what it had: its certificate says so, with the cases that show it."""
     few("chain/undisturbed", "chain/kill@buy#1.applied", "chain/kill@bill#1.replied")
-    certificate = certified("naive", store, listener, requirements="2026.2")
-    assert certificate.kit.requirements == "2026.2 (draft)"
+    certificate = certified("naive", store, listener, requirements="2026.3")
+    assert certificate.kit.requirements == "2026.3 (draft)"
     rows = {row.id: row for row in certificate.obligations}
     assert list(rows) == list(OBLIGATIONS)
     assert (rows["DUR-3"].verdict, rows["DUR-3"].observed) == ("fail", "violated")

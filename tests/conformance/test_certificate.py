@@ -14,11 +14,14 @@ import jsonschema
 import pytest
 
 from conformance import certificate as c
+from scenarios.requirements import REQUIREMENT_SETS
 from simkit.errors import ExitCode, SimkitError
 from tests.report_samples import certificate
 
 EXCUSED = "all 1 claimed obligations judged, 0 held, 1 known deviations"
 TODAY = dt.date(2026, 2, 1)
+#: Written by a build that knew requirement set 2026.1 only.
+EARLIER = Path(__file__).parent / "certificate-2026.1.json"
 SCHEMA = json.loads((resources.files("conformance") / "schemas" / "certificate.schema.json").read_text())
 
 
@@ -52,6 +55,19 @@ def test_the_file_matches_the_shipped_schema() -> None:
     del data["footer"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(SCHEMA).validate(data)
+
+
+def test_a_certificate_of_an_earlier_set_is_still_good() -> None:
+    """One that was written before there were uncovered promises is taken as it is, fits the schema, and says which set it is
+    for; an alteration of it is found out.
+    """
+    text = EARLIER.read_text()
+    read = c.parse(text, "earlier.json")
+    assert (read.kit.requirements, read.kit.digest) == ("2026.1", REQUIREMENT_SETS["2026.1"].digest)
+    assert [one.uncovered for one in read.profiles] == [(), ()]
+    assert c.judgement(read, TODAY) == (ExitCode.PASSED, "all 1 claimed obligations judged, 1 held")
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert "certificate-altered" in refused(text.replace('"verdict": "not-claimed"', '"verdict": "not-covered"'))
 
 
 def test_every_truncation_is_refused() -> None:
@@ -111,6 +127,14 @@ def deviation(expiry: str) -> c.Deviation:
         ([row("pass"), row("error")], [], ExitCode.TARGET, "kit or adapter broke protocol: DUR-3"),
         ([row("pass"), row("inconclusive")], [], ExitCode.INCONCLUSIVE, "inconclusive: DUR-3"),
         ([row("not-claimed")], [], ExitCode.NOTHING_SELECTED, "no claimed obligation was judged"),
+        ([row("not-covered")], [], ExitCode.NOTHING_SELECTED, "no claimed obligation was judged"),
+        (
+            [row("pass"), row("not-covered", id_="OWN-6")],
+            [],
+            ExitCode.PASSED,
+            "all covered obligations judged, 1 held; not covered by the process world: OWN-6",
+        ),
+        ([row("inconclusive"), row("not-covered", id_="OWN-6")], [], ExitCode.INCONCLUSIVE, "inconclusive: DUR-3"),
         ([], [], ExitCode.NOTHING_SELECTED, "no claimed obligation was judged"),
         (
             [row("pass"), row("fail", "SHOULD", "DUR-13")],

@@ -119,13 +119,13 @@ def test_certify_out_is_taken_as_it_is(engine: Callable[..., FakeEngine], tmp_pa
 def test_certify_by_a_draft_names_it_to_the_engine(engine: Callable[..., FakeEngine], capsys: Any) -> None:
     """A set that there is not is told before anything runs."""
     fake = engine(certified)
-    assert cli.main(["certify", "toy", "--requirements", "2026.2"]) == 0
-    assert fake.calls[0][1]["requirements"] == "2026.2"
-    assert cli.main(["certify", "toy", "--requirements", "2026.3"]) == 2
+    assert cli.main(["certify", "toy", "--requirements", "2026.3"]) == 0
+    assert fake.calls[0][1]["requirements"] == "2026.3"
+    assert cli.main(["certify", "toy", "--requirements", "2026.4"]) == 2
     assert len(fake.calls) == 1
     err = capsys.readouterr().err
     assert "error[requirements-unknown]" in err
-    assert "2026.1, 2026.2 (a draft)" in err
+    assert "2026.1, 2026.2, 2026.3 (a draft)" in err
 
 
 def test_mutants_hands_over_what_was_chosen(engine: Callable[..., FakeEngine], capsys: Any) -> None:

@@ -375,6 +375,15 @@ def test_what_follows_an_early_signal_strikes_after_it() -> None:
 # ---- pauses
 
 
+def test_a_paused_worker_stays_until_a_slow_successor_has_taken_over() -> None:
+    """A real process takes longer to come up than the pause lasts; let go before that, the first would have no rival."""
+    slow = Habits(boots_take_ns=300 * MS)
+    seen = watch(CHAIN, Interruption("pause", at("a", "received"), ns=50 * MS), habits=slow)
+    (paused,), (resumed,) = events(seen, Paused), events(seen, Resumed)
+    taken = next(one for one in events(seen, Received) if one.incarnation != paused.incarnation)
+    assert paused.at_ns + 300 * MS <= taken.at_ns <= resumed.at_ns
+
+
 def test_a_paused_worker_is_replaced_and_comes_back_stale() -> None:
     """A second worker takes over meanwhile; the first is let go after its time, and the run waits for what it may do."""
     seen = watch(CHAIN, Interruption("pause", at("a", "applied"), ns=400 * MS))

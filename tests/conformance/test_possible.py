@@ -7,8 +7,8 @@ import pytest
 
 from conformance import targets
 from conformance.manifest import Limits, Manifest, Operations, Verb, Verbs
-from conformance.possible import WorldName, demand, obstacle, possible
-from scenarios.interruption import Action, Interruption, Scenario, Site
+from conformance.possible import WorldName, demand, obstacle, possible, real_actions
+from scenarios.interruption import Action, Interruption, Scenario, Site, fits
 from scenarios.plan import Approve, Call, Plan, Seq
 from simkit.errors import SimkitError
 from tests.conformance.driver_rig import CHAIN
@@ -51,8 +51,8 @@ def test_the_verb_of_a_site_is_needed_too() -> None:
     ("one", "says"),
     [
         (Interruption("power", APPLIED), "simulated world"),
-        (Interruption("jump", APPLIED, ns=1), "simulated world"),
-        (Interruption("full", APPLIED, ns=1), "simulated world"),
+        (Interruption("jump", APPLIED, ns=1), "[units.worker] has no clock = true"),
+        (Interruption("eio", Site("boundary")), "simulated world"),
         (Interruption("kill", Site("boundary")), "simulated world"),
     ],
 )
@@ -60,6 +60,27 @@ def test_what_real_machines_do_not_allow(one: Interruption, says: str) -> None:
     """And a simulated one does."""
     assert says in told(one, "process")
     assert told(one) == ""
+
+
+def test_clocks_are_set_of_units_that_follow_them() -> None:
+    """The manifest says which; another unit of the same target keeps its own."""
+    worker = NAIVE.units["worker"]
+    units = {"engine": attrs.evolve(worker, control=False, clock=True), "worker": worker}
+    able = attrs.evolve(NAIVE, units=units)
+    jumps = [Interruption("jump", attrs.evolve(APPLIED, unit=unit), ns=1) for unit in units]
+    assert [told(one, "process", able) == "" for one in jumps] == [True, False]
+    assert [fits(one, units=tuple(units), real=real_actions(able)) for one in jumps] == [True, False]
+
+
+@pytest.mark.parametrize("can_be_taken", [True, False])
+def test_disks_are_filled_where_the_system_lets_limits_be_changed(
+    can_be_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it does not, the scenario is left out, and the reason is told."""
+    monkeypatch.setattr("conformance.possible.CAN_BE_TAKEN", can_be_taken)
+    full = Interruption("full", APPLIED, ns=1)
+    assert fits(full, real=real_actions(NAIVE)) is can_be_taken
+    assert ("on Linux only" in told(full, "process")) is not can_be_taken
 
 
 @pytest.mark.parametrize(

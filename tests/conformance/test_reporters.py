@@ -234,6 +234,7 @@ TOLD: tuple[tuple[h.Event, str, str], ...] = (
     (h.Down(15, "worker", 500_000_000), "kit", "worker stays down for 500 ms"),
     (h.Fired(16, "kill@end"), "kit", "fault: kill@end"),
     (h.Quiet(17), "kit", "no more faults"),
+    (h.Stalled(17, 81_000_000), "kit", "this machine stood still for 81 ms"),
     (h.Closed(18, "bound"), "kit", "never settled"),
 )
 

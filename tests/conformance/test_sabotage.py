@@ -384,6 +384,13 @@ def test_a_clock_jumps_and_a_disk_is_full_for_a_while() -> None:
     assert closed(seen.observation) == "settled"
 
 
+def test_a_clock_that_nobody_looks_at_has_not_jumped() -> None:
+    """The run says so."""
+    jump = Interruption("jump", at("a", "applied"), ns=5 * MS)
+    seen = watch(CHAIN, jump, habits=Habits(reads_clocks=False))
+    assert (seen.observation.fired, seen.observation.unfired) == ((), (jump.label,))
+
+
 def test_the_next_operation_of_a_kind_fails() -> None:
     """The boundary tells from when on, and the world is told of what kind."""
     seen = watch(CHAIN, Interruption("eio", Site("boundary", nth=2), arg="fsync"))

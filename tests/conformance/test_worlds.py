@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +21,7 @@ from conformance.processes import Processes
 from conformance.recorder import Recorder
 from conformance.world import Unit, World
 from conformance.worlds.process import ProcessWorld
+from conformance.worlds.room import CAN_BE_TAKEN
 from conformance.worlds.simulated import SimulatedWorld
 from simkit import world as simulation
 from simkit.errors import SimkitError
@@ -31,8 +33,9 @@ T = TypeVar("T")
 SETTINGS = ("SIMKIT_SECRETS", "SIMKIT_CODE", "SIMKIT_FORGET")
 #: A worker that keeps what it is told to, and shows the variables it was started with.
 PROGRAM = """
-import os, sys
-from simkit_adapter import serve, state_folder
+import os, sys, time
+from simkit_adapter import follow_clock, serve, state_folder
+follow_clock()
 class Adapter:
     def start(self, run, plan, key):
         (state_folder() / run).write_bytes(key.encode() * 100)
@@ -41,7 +44,8 @@ class Adapter:
         return {"state": "running"}
     def artifacts(self, run):
         names = sorted(path.name for path in state_folder().iterdir())
-        return {"artifacts": [], "env": {name: os.environ.get(name) for name in SETTINGS}, "files": names}
+        return {"artifacts": [], "env": {name: os.environ.get(name) for name in SETTINGS}, "files": names,
+                "clocks": [time.time(), time.time_ns() / 1e9, time.clock_gettime(time.CLOCK_REALTIME)]}
 serve(Adapter())
 """.replace("SETTINGS", repr(SETTINGS))
 
@@ -119,11 +123,11 @@ def simulated(talk: Callable[[SimulatedWorld, Module], Awaitable[T]], module: Mo
     return simulation.run(main, tape=Tape.from_seed(1), limits=Limits(steps=100_000)).unwrap()
 
 
-def process(folder: Path, talk: Callable[[ProcessWorld], Awaitable[T]], *units: str) -> T:
+def process(folder: Path, talk: Callable[[ProcessWorld], Awaitable[T]], *units: str, clock: bool = False) -> T:
     (folder / "adapter").mkdir()
     (folder / "adapter" / "adapter.py").write_text(PROGRAM)
     naive = targets.parse("naive")
-    worker = attrs.evolve(naive.manifest.units["worker"], command=("{python}", "adapter.py"))
+    worker = attrs.evolve(naive.manifest.units["worker"], command=("{python}", "adapter.py"), clock=clock)
     others = {name: attrs.evolve(worker, command=("{python}", "-c", "input()"), control=False) for name in units}
     manifest = attrs.evolve(naive.manifest, units={**others, "worker": worker})
     target = attrs.evolve(naive, folder=folder / "adapter", manifest=manifest)
@@ -147,9 +151,11 @@ async def shown(unit: Unit) -> dict[str, Any]:
     return dict((await unit.control.ask("artifacts", 5_000_000_000, run="r")).ok)
 
 
-async def kept(unit: Unit, key: str, say: str = "") -> None:
+async def kept(unit: Unit, key: str, say: str = "") -> str:
+    """Let it keep something; what it says if it could not."""
     assert unit.control is not None
-    await unit.control.ask("start", 5_000_000_000, run="r", plan={"say": say}, key=key)
+    answer = await unit.control.ask("start", 5_000_000_000, run="r", plan={"say": say}, key=key)
+    return "" if answer.outcome == "ok" else answer.detail
 
 
 async def launches(world: World) -> list[dict[str, Any]]:
@@ -249,14 +255,13 @@ def test_one_bit_of_the_largest_file_is_flipped_for_real(tmp_path: Path) -> None
 
 
 def test_what_a_real_machine_cannot_do_is_refused(tmp_path: Path) -> None:
-    """Loudly: clocks, disks, power and boundaries."""
+    """Loudly: boundaries, and the clock of a unit that does not follow it."""
 
     async def talk(world: ProcessWorld) -> list[str]:
         unit = await world.launch("worker", 1)
         codes = []
         for strike in (
             lambda: unit.jump(1),
-            lambda: unit.full(True),
             lambda: world.fail_once("worker", 1, lambda: True),
             lambda: world.watch_boundary("worker", 1, lambda: None),
         ):
@@ -265,7 +270,58 @@ def test_what_a_real_machine_cannot_do_is_refused(tmp_path: Path) -> None:
             codes.append(caught.value.problem.code)
         return codes
 
-    assert process(tmp_path, talk) == ["not-in-process-world"] * 4
+    assert process(tmp_path, talk) == ["not-in-process-world"] * 3
+
+
+@pytest.mark.skipif(not CAN_BE_TAKEN, reason="limits of running processes cannot be changed here")
+def test_a_real_unit_has_no_room_for_a_while(tmp_path: Path) -> None:
+    """It is told at each write, also as another process that was started meanwhile; what was there can be read, and once there
+    is room again all is as before.
+    """
+
+    async def talk(world: ProcessWorld) -> list[str]:
+        first = await world.launch("worker", 1)
+        before = await kept(first, "a")
+        first.full(True)
+        struck = await kept(first, "bb")
+        await first.kill(power=False)
+        second = await world.launch("worker", 2)
+        assert (await shown(second))["files"] == ["r"]
+        began_without = await kept(second, "bb")
+        first.full(False)
+        return [before, struck, began_without, await kept(second, "ccc")]
+
+    before, struck, began_without, after = process(tmp_path, talk)
+    assert (before, after) == ("", "")
+    assert os.strerror(errno.EFBIG) in struck
+    assert os.strerror(errno.EFBIG) in began_without
+    assert (tmp_path / "state" / "r").read_bytes() == b"ccc" * 100
+
+
+def test_the_clock_of_a_real_unit_jumps(tmp_path: Path) -> None:
+    """However it asks for the time of day, and as another process of that unit too; before the first look nothing jumps."""
+
+    async def talk(world: ProcessWorld) -> list[list[float]]:
+        first = await world.launch("worker", 1)
+        assert first.jump(3600 * 10**9) is False
+        looks = [(await shown(first))["clocks"]]
+        assert first.jump(3600 * 10**9) is True
+        looks.append((await shown(first))["clocks"])
+        world.demand_noticed()
+        await first.kill(power=False)
+        second = await world.launch("worker", 2)
+        looks.append((await shown(second))["clocks"])
+        assert second.jump(-7200 * 10**9) is True
+        with pytest.raises(SimkitError, match="jump-missed"):
+            world.demand_noticed()
+        looks.append((await shown(second))["clocks"])
+        world.demand_noticed()
+        return looks
+
+    began = time.time()
+    looks = process(tmp_path, talk, clock=True)
+    for clocks, hours in zip(looks, (0, 1, 1, -1), strict=True):
+        assert [round((clock - began) / 3600) for clock in clocks] == [hours] * 3
 
 
 def test_a_simulated_bit_flips_in_the_largest_file() -> None:

@@ -32,6 +32,7 @@ from scenarios.history import (
     Received,
     Replied,
     Resumed,
+    Stalled,
     Started,
     State,
     Status,
@@ -142,6 +143,11 @@ class Story(Words):
     def later(self, ms: int) -> Self:
         self.now_ns += ms * MS
         return self
+
+    def stalled(self, ms: int) -> Self:
+        """Time passes in which the observer's machine stands still."""
+        self.now_ns += ms * MS
+        return self.add(Stalled(self.now_ns, ms * MS))
 
     # --- processes ------------------------------------------------------------------------------------------------
 

@@ -145,6 +145,24 @@ holds(
 )
 holds(
     "SCH-8",
+    "it was handed out in time, and the machine stood still on its way",
+    story(TIMED)
+    .call("a", **LEFT)
+    .call("b", **LEFT)
+    .later(900)
+    .stalled(800)
+    .call("c", **LEFT)
+    .status("failed", reason="deadline")
+    .settled(),
+)
+breaks(
+    "SCH-8",
+    "the machine stood still for a while, and it was handed out long after that",
+    story(TIMED).call("a", **LEFT).call("b", **LEFT).later(1500).stalled(300).later(800).call("c", **LEFT),
+    "resurrection",
+)
+holds(
+    "SCH-8",
     "sent again is not sent for the first time",
     story(TIMED).call("a", **LEFT).call("b", **LEFT).request("c", **LEFT).later(490).applied().reply().done().settled(),
     exercised=0,

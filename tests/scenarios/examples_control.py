@@ -253,6 +253,12 @@ breaks(
     story(NAP).later(90).call("a").later(20).call("b"),
     "out of order",
 )
+holds(
+    "SCH-1",
+    "what comes after it was sent again before anybody had seen the first time, as the machine stood still",
+    story(NAP).call("a").later(120).stalled(1400).call("b").call("b", "saved").done().settled(),
+    exercised=0,
+)
 breaks("SCH-1", "it fires twice", story(NAP).call("a").later(120).call("b").call("b", "saved"), "duplicate effect")
 
 # --- SCH-3 ------------------------------------------------------------------------------------------------------------

@@ -86,6 +86,34 @@ holds(
     .request("b", by=1, **left(1900)),
     exercised=0,
 )
+holds(
+    "DLN-1",
+    "what was sent in time came late, as the machine stood still; the run ends as soon as it goes on",
+    Story(TWO)
+    .up()
+    .start()
+    .call("a", **left(1990))
+    .crash()
+    .later(1800)
+    .stalled(700)
+    .later(500)
+    .stalled(600)
+    .request("b", **left(150))
+    .status("running")
+    .status("failed", **OVER),
+)
+breaks(
+    "DLN-1",
+    "the machine stood still for less than the time was overstayed",
+    Story(TWO).up().start().call("a", **left(1990)).stalled(300).later(3200).call("b", **left(100)),
+    "replenished allowance",
+)
+breaks(
+    "DLN-1",
+    "the machine stood still only afterwards",
+    Story(TWO).up().start().call("a", **left(1990)).later(3200).call("b", **left(100)).stalled(3000),
+    "replenished allowance",
+)
 breaks(
     "DLN-1",
     "the time begins anew with a restart",
@@ -132,6 +160,18 @@ holds(
     Story(UNDO).up().start().call("a", **left(1990)).look_up("b").call("u"),
 )
 holds("DLN-2", "a run that may take for ever", Story(plan("a ledger")).up().start().call("a").done(), exercised=0)
+holds(
+    "DLN-2",
+    "it was true when it was said, and the machine stood still meanwhile",
+    Story(TWO).up().start().call("a", **left(1990)).stalled(900).later(900).call("b", **left(1985)).done(),
+    exercised=2,
+)
+breaks(
+    "DLN-2",
+    "the machine stood still for less than that",
+    Story(TWO).up().start().call("a", **left(1990)).stalled(300).later(1500).call("b", **left(1985)).done(),
+    "replenished allowance",
+)
 breaks(
     "DLN-2",
     "receivers are told nothing",

@@ -137,7 +137,26 @@ def deadly(times: int, **declared: object) -> Story:
     return made
 
 
+def slowly_deadly(times: int, **declared: object) -> Story:
+    """The same, and each of them takes a while to be gone."""
+    made = story(ONE, **declared)
+    for _ in range(times):
+        made.request("a").fired("kill@a#0.received").later(400).crash()
+    return made
+
+
 holds("OWN-8", "after two deaths it is over", deadly(2, **TWO_DEATHS).status("blocked", reason="poison").settled())
+holds(
+    "OWN-8",
+    "until the killed are gone for certain takes a while",
+    slowly_deadly(2, **TWO_DEATHS).status("blocked", reason="poison").settled(),
+)
+breaks(
+    "OWN-8",
+    "a third worker is given it, though the first two took their time to die",
+    slowly_deadly(2, **TWO_DEATHS).request("a"),
+    "overspend",
+)
 holds(
     "OWN-8",
     "one death is not enough",

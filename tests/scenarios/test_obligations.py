@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from scenarios.faults import learnt_by
-from scenarios.history import Declared, History
+from scenarios.history import Declared, History, Stalled
 from scenarios.obligations import ANOMALIES, OBLIGATIONS
 from scenarios.rules import judge_all
 from tests.scenarios.any_history import histories, histories_of_anything
@@ -56,6 +56,29 @@ def test_a_broken_promise_is_blamed_by_its_name(example: Example) -> None:
         assert violation.evidence
         assert all(0 <= index < len(example.history.events) for index in violation.evidence)
         assert len(set(violation.evidence)) == len(violation.evidence)
+
+
+#: Promises with a time in them, which are given as much more of it as the observer's machine stood still; and those judged by
+#: how soon something was seen.
+TIMED = {"SCH-6", "SCH-8", "APR-3", "DLN-1", "DLN-2", "RTY-2", "EFF-7", "CAN-6", "CHI-1", "CHI-3"} | {"RTY-4", "OWN-8"}
+
+
+def test_a_machine_that_stands_still_excuses_what_takes_time_and_nothing_else() -> None:
+    """Had all the time until the proof been lost, no blame would be left of what took too long; any other blame is."""
+    excused = {one.obligation for one in BLAMED if not _is_blamed(stalled_until_the_proof(one), one)}
+    assert excused == TIMED
+
+
+def stalled_until_the_proof(one: Example) -> History:
+    events = one.history.events
+    found = OBLIGATIONS[one.obligation].judge(one.history).violations
+    last = max(next(violation.evidence for violation in found if violation.anomaly == one.anomaly))
+    at_ns = events[last].at_ns
+    return attrs.evolve(one.history, events=(*events[:last], Stalled(at_ns, at_ns), *events[last:]))
+
+
+def _is_blamed(history: History, one: Example) -> bool:
+    return one.anomaly in {found.anomaly for found in OBLIGATIONS[one.obligation].judge(history).violations}
 
 
 def test_every_obligation_has_examples_of_both_kinds() -> None:

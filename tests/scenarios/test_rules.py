@@ -71,6 +71,17 @@ def test_an_unproven_judge_certifies_nothing() -> None:
     )
 
 
+def test_what_nothing_puts_to_the_test_is_not_covered() -> None:
+    """Neither a pass nor an excuse: a witness fails all the same, an error is one, and who claims nothing owes nothing."""
+    verdict = decide(DUR_1, Tally(), claimed=True, uncovered="nobody can do it", uncaught=("m",))
+    assert (verdict.outcome, verdict.reason) == ("not-covered", "nobody can do it")
+    assert decide(DUR_1, Tally(0, 1, ("amnesia",)), claimed=True, uncovered="why").outcome == "fail"
+    assert decide(DUR_1, Tally(), claimed=True, uncovered="why", error="garbage").outcome == "error"
+    assert decide(DUR_1, Tally(), claimed=False, uncovered="why").outcome == "not-claimed"
+    assert decide(DUR_1, Tally(2), claimed=True, uncovered="why").outcome == "inconclusive"
+    assert decide(DUR_1, Tally(3), claimed=True, uncovered="why").outcome == "pass"
+
+
 def test_findings_add_up() -> None:
     """Counts are summed, anomalies are named once each in order of appearance, slow sticks."""
     other = attrs.evolve(WITNESS, anomaly="torn view")
@@ -80,7 +91,7 @@ def test_findings_add_up() -> None:
 
 
 def test_the_worst_outcome_wins() -> None:
-    """error > fail > inconclusive > pass > not-claimed, in any order; nothing at all is not-claimed."""
+    """error > fail > inconclusive > pass > not-covered > not-claimed, in any order; nothing at all is not-claimed."""
     assert typing.get_args(Outcome) == SEVERITY
     for worse, better in itertools.combinations(SEVERITY, 2):
         assert merge([better, worse, better]) == merge([worse, better]) == worse
@@ -98,10 +109,19 @@ def test_a_profile_is_granted_whole() -> None:
         ("Ownership", True, ()),
         ("Effects", True, ()),
         ("Control", True, ()),
+        ("Budget", True, ()),
+        ("Artifacts", True, ()),
+        ("Evolution", True, ()),
+    ]
+    assert [one.profile for one in grants(all_passed(), demanded("2026.1"))] == [
+        "Durable",
+        "Ownership",
+        "Effects",
+        "Control",
     ]
 
 
-@pytest.mark.parametrize("outcome", [one for one in SEVERITY if one != "pass"])
+@pytest.mark.parametrize("outcome", [one for one in SEVERITY if one not in {"pass", "not-covered"}])
 def test_or_not_at_all(outcome: Outcome) -> None:
     """One obligation that did not pass, for whatever reason, takes its profile away and no other."""
     verdicts = all_passed() | {"EFF-2": Verdict("EFF-2", outcome, 9, 1)}
@@ -109,10 +129,20 @@ def test_or_not_at_all(outcome: Outcome) -> None:
     assert grant("Effects", verdicts).missing == ("EFF-2",)
 
 
+def test_a_profile_is_granted_as_far_as_the_world_covers_it() -> None:
+    """What nothing there puts to the test is named and takes no profile away, but is no ground to grant one either."""
+    beyond = Verdict("OWN-6", "not-covered", 0, 1)
+    found = grant("Ownership", all_passed() | {"OWN-6": beyond})
+    assert (found.granted, found.missing, found.uncovered) == (True, (), ("OWN-6",))
+    broken = grant("Ownership", all_passed() | {"OWN-6": beyond, "OWN-1": Verdict("OWN-1", "fail", 9, 1)})
+    assert (broken.granted, broken.missing, broken.uncovered) == (False, ("OWN-1",), ("OWN-6",))
+    assert not grant("Durable", {id_: Verdict(id_, "not-covered", 0, 1) for id_ in OBLIGATIONS}).granted
+
+
 def test_a_missing_verdict_is_missing_and_an_unknown_profile_is_not_granted() -> None:
     """What was never judged is not passed; a profile nobody demands anything for is worth nothing."""
-    assert grant("Ownership", {}).missing == ("OWN-1",)
-    assert not grant("Budget", all_passed()).granted
+    assert grant("Ownership", {}, demanded("2026.1")).missing == ("OWN-1",)
+    assert not grant("Budget", all_passed(), demanded("2026.1")).granted
 
 
 def test_every_judge_looks_at_a_history() -> None:
@@ -124,7 +154,8 @@ def test_every_judge_looks_at_a_history() -> None:
 def test_the_frozen_set_stays_frozen() -> None:
     """A published set never changes: certificates quote its digest. A change of mind is a new set."""
     assert {name: one.digest for name, one in REQUIREMENT_SETS.items()} == {
-        "2026.1": "6dc47f0947d6815ff65fa9cd5a29ff5e"
+        "2026.1": "6dc47f0947d6815ff65fa9cd5a29ff5e",
+        "2026.2": "7dcbfce22ebd0d4e6075eb6521e6f908",
     }
 
 
@@ -142,9 +173,9 @@ def test_this_build_judges_what_a_set_demands(name: str) -> None:
 
 def test_a_draft_demands_every_obligation_and_says_that_it_is_a_draft() -> None:
     """Nobody can take what was certified by it for more; a set is a draft or published, never both."""
-    draft = demanded("2026.2")
+    draft = demanded("2026.3")
     assert draft.ids == tuple(OBLIGATIONS)
-    assert (draft.title, demanded().title) == ("2026.2 (draft)", CURRENT)
+    assert (draft.title, demanded().title) == ("2026.3 (draft)", CURRENT)
     assert not set(DRAFTS) & set(REQUIREMENT_SETS)
     with pytest.raises(KeyError):
         demanded("1999.1")

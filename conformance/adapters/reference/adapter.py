@@ -26,7 +26,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import trio
-from simkit_adapter import Indefinite, Refused, serve_streams
+from simkit_adapter import Indefinite, Refused, follow_clock, serve_streams
 
 from reference_runtime import Client, Patience, Policy, Refusal, Server, Store, Unreachable, Worker, connect
 from reference_runtime.credentials import SECRETS, Credentials
@@ -183,6 +183,7 @@ def _stdio() -> trio.abc.Stream:
 async def main(unit: str) -> None:
     """Run one unit as this process."""
     if unit == "engine":
+        follow_clock()
         await run_engine(os.environ)
     elif unit == "worker":
         await run_worker(os.environ, _stdio())

@@ -1,0 +1,69 @@
+"""The pulse of the kit's own machine: what it counts as lost, and where that stands in a history."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+import pytest
+import trio
+
+from conformance.worlds.pulse import Pulse, with_stalls
+from scenarios.history import Closed, Quiet, Stalled
+from tests.report_samples import history
+
+MS = 1_000_000
+
+
+def test_a_machine_that_stands_still_is_noticed() -> None:
+    """By how much it was late, and when it went on; before and after it is not looked at."""
+
+    async def main() -> Pulse:
+        pulse = Pulse()
+        time.sleep(0.05)  # noqa: ASYNC251 - nobody gets on meanwhile
+        with pulse.beating():
+            await trio.sleep(0.005)
+            time.sleep(0.2)  # noqa: ASYNC251 - as above
+            await trio.sleep(0.005)
+        time.sleep(0.05)  # noqa: ASYNC251 - as above
+        await trio.sleep(0.05)
+        return pulse
+
+    began_ns = time.monotonic_ns()
+    pulse = trio.run(main)
+    assert sum(one.ns for one in pulse.stalls) == pulse.lost_ns
+    assert max(one.ns for one in pulse.stalls) >= 150 * MS
+    longest = max(pulse.stalls, key=lambda one: one.ns)
+    assert longest.at_ns - longest.ns >= began_ns + 50 * MS
+
+
+def test_a_pulse_ends_with_its_block() -> None:
+    """Also when that ends by an error, and nothing of it is left running."""
+
+    async def main() -> int:
+        pulse = Pulse()
+        with pytest.raises(KeyError), pulse.beating():
+            raise KeyError
+        await trio.testing.wait_all_tasks_blocked()
+        time.sleep(0.1)  # noqa: ASYNC251 - nobody counts it any more
+        await trio.sleep(0)
+        return len(pulse.stalls)
+
+    assert trio.run(main) == 0
+
+
+def test_stalls_stand_where_they_ended() -> None:
+    """After what came before them, before what came later; none after the end of the observation."""
+    events = (Quiet(10), Quiet(20), Quiet(20), Closed(30, "settled"))
+    given = attrs.evolve(history(), events=events)
+    stalls = (Stalled(5, 4), Stalled(20, 9), Stalled(25, 1), Stalled(30, 2), Stalled(31, 1))
+    assert with_stalls(given, stalls).events == (
+        Stalled(5, 4),
+        *events[:3],
+        Stalled(20, 9),
+        Stalled(25, 1),
+        Stalled(30, 2),
+        events[3],
+    )
+    assert with_stalls(given, ()) == given
+    assert with_stalls(attrs.evolve(given, events=()), stalls).events == ()
