@@ -159,15 +159,18 @@ def done_means_every_effect(history: History) -> Finding:
             (*(request.at for request in facts.dispatches(call.id) if request.at < done.answered), done.answered),
             call.id,
         )
-        for call in facts.calls.values()
+        for call in (*facts.calls.values(), *history.plan.artifacts())
         if facts.is_settled(done, call.id) and not _applied_before(facts, call.id, done.answered)
     ]
     return Finding(exercised, tuple(found))
 
 
 def _applied_before(facts: Facts, op: str, index: int) -> bool:
+    """Of an upload, that is its commit: a part that is staged is nobody's effect yet."""
     return any(
-        request.applied_at is not None and request.applied_at < index for request in facts.requests if request.op == op
+        request.applied_at is not None and request.applied_at < index
+        for request in facts.sent
+        if request.op == op and request.event.part is None
     )
 
 

@@ -141,6 +141,17 @@ holds(
     Story(CHAIN).up().start().call("a", "rejected").crash().status("failed"),
     exercised=0,
 )
+holds(
+    "EFF-11",
+    "what it published was committed",
+    Story(plan("p artifact report 9 2")).up().start().request("p", part=1).crash().upload("p").done({"p": "p1"}),
+)
+breaks(
+    "EFF-11",
+    "all parts of what it was to publish were put, and never committed",
+    Story(plan("p artifact report 9 2")).up().start().crash().upload("p", commit=False).done({}),
+    "lost effect",
+)
 breaks("EFF-11", "an operation was forgotten", Story(CHAIN).up().start().call("a").crash().done(), "lost effect")
 breaks(
     "EFF-11",
