@@ -83,6 +83,10 @@ class Shell:
     def jobs(self) -> list[int]:
         return [int(line) for line in self.type("jobs -p") if line.isdigit()]
 
+    def is_left_alone(self) -> bool:
+        """Whether every process that was begun in it ends."""
+        return any(not self.jobs() or self.type("sleep 0.3") for _ in range(LOOKS_MAX))
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
@@ -123,4 +127,5 @@ def test_the_guide_is_true(tmp_path, shell):
     for block in _blocks("console"):
         for command, shown in _steps(block):
             _follow(shell, command, shown)
+    assert shell.is_left_alone(), shell.type("jobs -l")
     assert (tmp_path / "payments.txt").read_text(encoding="utf-8") == "120 to DE89\n"
