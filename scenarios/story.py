@@ -32,8 +32,7 @@ class Story:
         """Its own interruptions, for a target of these units.
 
         Where no engine keeps the store, the worker does, and in the simulated world it is its storage that fails. A real
-        product of one process is left alone: a full or failing disk cannot be made for it, and a flipped bit is the affair of
-        the database that it stands on.
+        product of one process is left alone: what comes of a flipped bit there is the affair of the database that it stands on.
         """
         if not simulated or "engine" in units:
             return self.extras
