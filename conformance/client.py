@@ -79,21 +79,21 @@ class Client:
         """
         unit = self._crew.worker
         if unit is None:
-            return Answer("indefinite", detail="there is no worker to ask")
+            return _none("there is no worker to ask")
         if question.run == self._run and not question.is_misuse:
             self._last[question.verb] = question
         number = self._recorder.ask(question, unit.incarnation)
         answer = await self._put(unit, question)
         is_lost = answer.outcome == "ok" and self.loses(question, answer)
         if is_lost:
-            answer = Answer("indefinite", detail="the kit threw the acknowledgement away")
+            answer = _none("the kit threw the acknowledgement away")
         body = dict(answer.ok) if answer.status is None and answer.ok else None
         self._recorder.answer(number, answer.outcome, answer.detail, answer.status, body)
         return await self.ask(question) if is_lost and question.verb != "start" else answer
 
     async def _put(self, unit: Unit, question: Question) -> Answer:
         if unit.control is None:
-            return Answer("indefinite", detail="the worker never opened its control channel")
+            return _none("the worker never opened its control channel")
         with trio.CancelScope() as scope:
             self._open[scope] = unit
             try:
@@ -103,10 +103,10 @@ class Client:
             except SimkitError as error:
                 if not await self._is_gone(unit, error):
                     raise
-                return Answer("indefinite", detail="the worker died before it answered")
+                return _none("the worker died before it answered")
             finally:
                 del self._open[scope]
-        return Answer("indefinite", detail="the worker was stopped before it answered")
+        return _none("the worker was stopped before it answered")
 
     async def _is_gone(self, unit: Unit, error: SimkitError) -> bool:
         """Did the question fail because the worker died over it? Its end of the channel closes a moment before it is dead."""
@@ -115,3 +115,8 @@ class Client:
             while self._crew.lives(unit) and self._world.now_ns() < until_ns:
                 await self._world.sleep_ns(self._bounds.poll_ns)
         return not self._crew.lives(unit) or unit is not self._crew.worker
+
+
+def _none(why: str) -> Answer:
+    """No answer came, so that nobody knows what became of the question."""
+    return Answer("indefinite", detail=why, told=False)

@@ -36,12 +36,13 @@ _SHOWN = 200  # characters of an offending line that an error repeats
 
 @attrs.frozen
 class Answer:
-    """What the adapter answered. `ok` is its payload; `status` is filled in for the verb status."""
+    """What the adapter answered. `ok` is its payload; `status` is filled in for the verb status; not `told`: there was none."""
 
     outcome: Literal["ok", "error", "indefinite"]
     ok: Mapping[str, Any] = attrs.field(factory=dict)
     detail: str = ""
     status: Status | None = None
+    told: bool = True
 
 
 @attrs.define(eq=False)

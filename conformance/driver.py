@@ -190,6 +190,8 @@ class _Driver:
                 self._is_started = True
                 await self.saboteur.after_start()
                 return True
+            if self._start_fails(answer):
+                raise SimkitError(self._failed_start(answer, asked))
             await self._world.sleep_ns(self._subject.bounds.poll_ns)
         return False
 
@@ -202,6 +204,26 @@ class _Driver:
             "name under [operations] only what it can, and start from an empty state folder",
             ExitCode.TARGET,
         )
+
+    def _start_fails(self, answer: Answer) -> bool:
+        """Is it the adapter's own error that keeps the run from beginning? Nothing has struck it that could excuse that."""
+        return answer.told and not self._injector.fired and not self._world.stormy and not self._patience.within(1)
+
+    def _failed_start(self, answer: Answer, asked: int) -> Problem:
+        return Problem(
+            "start-fails",
+            f"{self._subject.name} answered start with an error every time it was asked ({asked} times in "
+            f"{self._subject.bounds.settle_ns / 1e9:g} s), lately: {answer.detail or '(no message)'}; "
+            f"the worker's last words:\n    {self._last_words()}",
+            f"verb start; the plan has {', '.join(sorted(self._plan.kinds()))}",
+            "an acknowledgement, at least where nothing is disturbed",
+            "an exception inside the adapter ends here: its traceback is among the last words",
+            ExitCode.TARGET,
+        )
+
+    def _last_words(self) -> str:
+        worker = self._crew.worker
+        return "\n    ".join((worker.last_words() if worker else "").splitlines()) or "(none)"
 
     def _given_up(self) -> Literal["bound", "stopped"]:
         return "stopped" if self._crew.has_stopped else "bound"
@@ -238,13 +260,11 @@ class _Driver:
         """By errors alone nothing can be judged; over damaged storage they are the right answer."""
         if self._crew.is_damaged:
             return "stopped"
-        worker = self._crew.worker
-        words = "\n    ".join((worker.last_words() if worker else "").splitlines()) or "(none)"
         raise SimkitError(
             Problem(
                 "status-fails",
                 f"{self._subject.name} has answered every status with an error for {self._subject.bounds.settle_ns / 1e9:g} s, "
-                f"lately: {answer.detail or '(no message)'}; the worker's last words:\n    {words}",
+                f"lately: {answer.detail or '(no message)'}; the worker's last words:\n    {self._last_words()}",
                 f"verb status of run {self._run!r}",
                 "a status, at least once the worker has come up and nothing disturbs it",
                 "an exception inside the adapter ends here: its traceback is among the last words",

@@ -264,6 +264,11 @@ CODES: Mapping[str, Code] = {
         ("a loop that never waits", "a target that never settles"),
         "It counts as inconclusive; replay it to see where it spins.",
     ),
+    "start-fails": Code(
+        "the adapter answered every start with an error, though nothing disturbed it",
+        ("an exception in the adapter's `start`", "a harness that the adapter cannot reach"),
+        "The message repeats the last error and the worker's last words; run the unit by hand and ask it `start`.",
+    ),
     "start-refused": Code(
         "the adapter definitely refused to start the first run it was asked for, so nothing can be judged",
         ("a plan it cannot interpret", "a state folder it cannot use"),

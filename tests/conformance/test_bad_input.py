@@ -168,6 +168,12 @@ put(json.dumps({'seq': 2, 'error': {'kind': 'definite', 'message': 'no room'}}) 
         "start-refused",
         ["no room", "[operations]"],
     ),
+    "fails every start": (
+        """ok(read())
+while m := read(): put(json.dumps({'seq': m['seq'], 'error': {'kind': 'indefinite', 'message': "KeyError: 'x'"}}) + '\\n')""",
+        "start-fails",
+        ["every time it was asked", "KeyError: 'x'"],
+    ),
     "tells an impossible state": (
         "serve(state='flying')",
         "adapter-malformed-answer",

@@ -22,7 +22,7 @@ from scenarios.history import (
 from scenarios.interruption import Action, Barrier, Interruption, Site
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
 from scenarios.rules import judge_all
-from simkit.errors import SimkitError
+from simkit.errors import ExitCode, SimkitError
 from tests.conformance.driver_rig import BOUNDS, CHAIN, GATE_FIRST, GATED, MS, NAP, TWO_GATES, Habits, watch
 from tests.conformance.seen_rig import events, place, story
 
@@ -493,9 +493,22 @@ def test_a_refused_first_start_leaves_nothing_to_judge() -> None:
     assert "no such operation" in caught.value.problem.what
 
 
-def test_a_start_that_is_never_acknowledged_meets_the_bound() -> None:
-    """It is asked again and again, for four times the time a run has to settle."""
-    seen = watch(CHAIN, habits=Habits(never_acknowledges=True))
+def test_a_start_that_only_ever_fails_is_the_adapters_fault() -> None:
+    """Nothing disturbs it: its message and the worker's last words are told; nothing is said of the harness."""
+    with pytest.raises(SimkitError) as caught:
+        watch(CHAIN, habits=Habits(never_acknowledges=True))
+    problem = caught.value.problem
+    assert (problem.code, problem.exit_code) == ("start-fails", ExitCode.TARGET)
+    assert "every time it was asked" in problem.what
+    assert "lately: busy" in problem.what
+    assert "goodbye" in problem.what
+
+
+def test_a_start_that_is_never_acknowledged_after_a_blow_meets_the_bound() -> None:
+    """What struck may be the reason: it is asked again and again, for four times the time a run has to settle."""
+    struck = Interruption("kill", Site("time", ns=0))
+    seen = watch(CHAIN, struck, habits=Habits(never_acknowledges=True))
+    assert seen.fired == (struck.label,)
     assert len(events(seen, Asked, verb="start")) > 10
     (closed,) = events(seen, Closed)
     assert closed.reason == "bound"
