@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import trio
 
+from conformance import shown as showing
 from conformance.client import Client
 from conformance.crew import Crew
 from conformance.headway import Headway
@@ -35,7 +36,7 @@ from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import KEY_LIFETIME_NS, Outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from conformance.control import Answer
     from conformance.world import Subject, World
@@ -272,24 +273,16 @@ class _Driver:
             )
         )
 
-    def _check_wait(self, status: Status) -> None:
-        names = {wait.signal for wait in self._plan.waits()} | {approve.id for approve in self._plan.approvals()}
-        if status.state == "waiting" and status.on is not None and status.on not in names:
-            raise SimkitError(
-                Problem(
-                    "wrong-wait",
-                    f"{self._subject.name} shows the run waiting on {status.on!r}, no signal and no approval of its plan",
-                    f"verb status of run {self._run!r}: on",
-                    f"the name of a signal ({', '.join(sorted(names)) or 'this plan has none'}), or nothing for a timer",
-                    "`on` is the wait's signal, not the wait's id",
-                    ExitCode.TARGET,
-                )
-            )
+    def _plainly_answered(self, status: Status) -> Collection[str]:
+        """What the target was answered, where the run is over and nothing has struck that may have made it forget."""
+        if status.state != "done" or self._injector.fired or self._world.stormy:
+            return ()
+        return self._headway.answered()
 
     async def _react(self, status: Status) -> bool:
         """Do what this status calls for; True when the run has settled."""
         self._shown_ns = self._world.now_ns()
-        self._check_wait(status)
+        showing.check(self._subject.name, self._run, self._plan, status, self._plainly_answered(status))
         self._headway.shown(status)
         if status.state in TERMINAL and not self._awaits_code(status):
             return await self._has_settled()

@@ -10,7 +10,7 @@ from scenarios.history import ACCEPTED, Received, Replied
 from scenarios.plan import Approve, Artifact, Call, Check, Model, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from conformance.recorder import Recorder
     from scenarios.history import Status
@@ -60,6 +60,11 @@ class Headway:
             is_shown = one.state == "skipped" or not isinstance(leaf, Wait) or leaf.timeout_ns is not None
             if one.state in _OVER and one.nonce is None and is_shown:
                 self._over.add(one.id)
+
+    def answered(self) -> Collection[str]:
+        """Operations whose answer has left a service, and waits whose signal was acknowledged."""
+        self._look()
+        return self._answered_ns.keys() | self._signalled_ns.keys()
 
     def awaited(self, signal: str | None) -> Wait | None:
         """The wait to signal next: of this name, not signalled yet, with everything before it visibly done."""

@@ -297,6 +297,11 @@ CODES: Mapping[str, Code] = {
         "Send it elsewhere; the replay itself was not disturbed.",
     ),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
+    "wrong-result": Code(
+        "the result that the adapter shows has ids that are not of the plan, or lacks what it was answered undisturbed",
+        ("names of the harness's own in place of the plan's ids", "waits left out of the result"),
+        "Show every call and every wait by its id in the plan, with the nonce that was accepted for it.",
+    ),
     "wrong-wait": Code(
         "a status shows the run waiting on something that is no signal of its plan",
         ("the wait's id in the place of its signal's name",),

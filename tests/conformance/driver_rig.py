@@ -55,6 +55,7 @@ class Habits:
     answers_take_ns: int = 0
     refuses_early: bool = False
     asks_too_late: bool = False  # it never opens its control channel
+    shows_result: dict[str, str] | None = None  # in place of what it has
     status_fails: bool = False  # the adapter raises in its status
     names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
     drops_signals: bool = False  # acknowledged, and gone
@@ -326,6 +327,8 @@ class ToyControl:
         status = _status(self.world.journal)
         if self.habits.names_the_wait and status.state == "waiting":
             status = attrs.evolve(status, on="w")
+        if self.habits.shows_result is not None and status.state == "done":
+            status = attrs.evolve(status, result=self.habits.shows_result)
         return Answer("ok", status=status)
 
 

@@ -597,6 +597,29 @@ def test_a_status_that_only_ever_fails_is_the_adapters_fault() -> None:
     assert "goodbye" in caught.value.problem.what
 
 
+@pytest.mark.parametrize(
+    ("habits", "told"),
+    [
+        (Habits(shows_result={"x": "y"}), "a result for 'x', which the plan does not have"),
+        (Habits(shows_result={}), "lacks 'a', 'w', 'b', though each was answered"),
+    ],
+)
+def test_a_result_of_other_ids_than_the_plans_is_the_adapters_fault(habits: Habits, told: str) -> None:
+    """Nothing can be judged by it; the message says which ids are off and which are wanted."""
+    with pytest.raises(SimkitError) as caught:
+        watch(GATED, habits=habits)
+    problem = caught.value.problem
+    assert (problem.code, problem.exit_code) == ("wrong-result", ExitCode.TARGET)
+    assert told in problem.what
+    assert "(a, w, b)" in problem.expected
+
+
+def test_a_result_that_lost_something_after_a_blow_is_judged() -> None:
+    """A harness that forgot what it was answered is to blame itself: no fault of the protocol."""
+    seen = watch(GATED, Interruption("kill", at("a", "applied")), habits=Habits(shows_result={}))
+    assert events(seen, Closed)[0].reason == "settled"
+
+
 def test_a_wait_is_shown_by_its_signals_name() -> None:
     """The id of the wait in its place would leave the kit without a signal to send, and the run without an end."""
     with pytest.raises(SimkitError) as caught:
