@@ -93,9 +93,13 @@ class SimulatedUnit:
         disk.capacity_bytes = disk.used_bytes() if on else None
 
     def flip(self) -> bool:
-        """Which bit, the tape says."""
+        """Which bit, the tape says; room that is kept free at the end of a file has nothing in it that could be damaged."""
         host = self.process.host
-        files = [(node.size, path) for path, node in host.disk.inodes().items() if path.startswith(STATE)]
+        files = [
+            (len(bytes(node.read(node.size, 0)).rstrip(b"\0")), path)
+            for path, node in host.disk.inodes().items()
+            if path.startswith(STATE)
+        ]
         size, path = max(((size, path) for size, path in files if not path.endswith(REBUILT)), default=(0, ""))
         if size == 0:
             return False
