@@ -30,7 +30,6 @@ from reference_runtime.presence import Presence
 from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
-from reference_runtime.turns import accepted
 from reference_runtime.waiting import WaitingRoom, give
 
 NS = 1_000_000_000
@@ -223,12 +222,7 @@ class Server(TurnVerbs):
             raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
         held = _grant(grant)
         told = _facts(facts)
-        gone_on: Json = {}
-        going_on = (
-            None
-            if ahead is None
-            else partial(self._going_on, accepted(held.operation, answer), ahead, execution, gone_on)
-        )
+        going_on, gone_on = self.ahead_of(held.operation, answer, ahead, execution)
         with self.serving():
             rejected, leases = self.store.turn(
                 held, report, answer or None, detail, told, execution=execution, limit=limit, going_on=going_on

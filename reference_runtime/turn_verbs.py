@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import trio
 
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rpc import check_fields
-from reference_runtime.turns import Turn
+from reference_runtime.turns import Turn, accepted
 from reference_runtime.waiting import WaitingRoom
 
 if TYPE_CHECKING:
@@ -97,6 +98,15 @@ class TurnVerbs(ABC):
             self.notify()
         told = {} if following is None else self._said(following, execution, known, batch)
         return {"turn": told, "is_taken": is_taken}
+
+    def ahead_of(
+        self, operation: str, answer: Json, ahead: Json | None, execution: str
+    ) -> tuple[Callable[[], object] | None, Json]:
+        """What takes how a workflow goes on with a result, if its worker said so, and where it tells what came of that."""
+        found: Json = {}
+        if ahead is None:
+            return None, found
+        return partial(self._going_on, accepted(operation, answer), ahead, execution, found), found
 
     def _going_on(self, told: Json, ahead: Json, execution: str, found: Json) -> None:
         """Take what a worker's function asks for after the result that it reports; `found` is told what came of it."""
