@@ -206,7 +206,8 @@ class Ownership(Acceptance, Evolution):
             if op.generation == grant.generation and self._open_invocation(grant.generation):
                 return self._ticket(op)
             is_late = self.too_late(op, time.time_ns())
-            ticket = self._intend(op, grant) if not is_late and self.release(op, grant.granted) else None
+            is_held = (op.generation, op.version) == (grant.generation, grant.version)  # or it has no say in a release
+            ticket = self._intend(op, grant) if is_held and not is_late and self.release(op, grant.granted) else None
             if ticket is None:
                 self._give_back(grant)
                 return self._reject(grant, "dispatch", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from reference_runtime import Refusal, Store, views
@@ -47,6 +48,17 @@ def test_a_gated_operation_waits_for_its_decision(asked, reopened):
     status = views.status(store, "t")
     assert (status["state"], status["on"], in_hand(store)) == ("waiting", "ok", {})
     assert status["approvals"] == [{"operation": "ok", "of": "pay", "digest": DIGEST, "state": "pending"}]
+
+
+def test_a_lease_that_is_over_releases_nothing(asked):
+    """Authority that an earlier holder was told of is not that of the next one, who was told there is none."""
+    decide(asked)
+    old = granted(asked)
+    asked.reclaim(old.generation)
+    new = granted(asked)
+    assert isinstance(asked.dispatch(attrs.evolve(old, granted={"ok": True})), Rejected)
+    assert standing(asked) == [("ok", "pay", "approved")]
+    assert isinstance(asked.dispatch(attrs.evolve(new, granted={"ok": False})), Rejected)
 
 
 def test_an_approved_operation_is_released_once(asked):
