@@ -11,6 +11,7 @@ import attrs
 
 from conformance import evidence
 from conformance.campaign.happenings import Happenings
+from conformance.campaign.vitality import Vitality
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
 from conformance.reach import ruled_out
@@ -154,6 +155,7 @@ class Docket:
         self.runs = 0
         self.unfired: Counter[str] = Counter()
         self.happenings = Happenings()
+        self._vitality = Vitality()
         #: Runs that never ended though no judge says why: nobody knows what they would have shown.
         self.unsettled: list[str] = []
         self._origin = origin
@@ -180,6 +182,7 @@ class Docket:
         problem = None
         self.unfired.update(judged.unfired)
         self.happenings.add(judged)
+        self._vitality.add(judged)
         if self._show and judged.history is not None:
             self._emit(RunShown(judged.scenario, spacetime.whole(judged.history), judged.seed))
         if judged.problem is not None:
@@ -260,7 +263,7 @@ class Docket:
         """What would put the obligation to the test, where the manifest or the tier rules it out."""
         if why := ruled_out(id_, self._manifest):
             return f"; not with this adapter.toml: {why}"
-        return "; a higher tier tries more" if self._tier in {"smoke", "core"} else ""
+        return self._vitality.advice(self._tier)
 
     def _never_settled(self) -> str:
         shown = ", ".join(self.unsettled[:_SHOWN_MAX])
@@ -272,6 +275,8 @@ class Docket:
             return "error"
         if any(finding.violations for id_, finding in judged.findings.items() if id_ in self.claimed):
             return "fail"
+        if judged.violated:
+            return "not-claimed"
         slow = any(finding.slow for id_, finding in judged.findings.items() if id_ in self.claimed)
         return "inconclusive" if slow or judged.unsettled else "pass"
 

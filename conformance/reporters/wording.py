@@ -218,7 +218,9 @@ def ended(event: e.CampaignEnded) -> list[str]:
     lines = []
     if runs := event.counts.get("runs", 0):
         kinds = [
-            f"{n} {name.removeprefix('runs_')}" for name, n in event.counts.items() if name.startswith("runs_") and n
+            f"{n} {_called(name.removeprefix('runs_'))}"
+            for name, n in event.counts.items()
+            if name.startswith("runs_") and n
         ]
         per = "seeds" if event.counts.get("seeds") else "runs"
         told = f" ({', '.join(kinds)})" if kinds else ""
@@ -226,6 +228,11 @@ def ended(event: e.CampaignEnded) -> list[str]:
     reason = f": {event.reason}" if event.reason else ""
     lines.append(f"exit {int(event.exit_code)}{reason}")
     return lines
+
+
+def _called(outcome: str) -> str:
+    """What runs that ended so are called; one that breaks a promise nobody makes has not failed, and passed neither."""
+    return "violating what is not claimed" if outcome == "not-claimed" else outcome
 
 
 def style(outcome: Outcome) -> str:

@@ -111,11 +111,11 @@ def test_a_kind_not_seen_before_is_kept_beside_a_worn_one(docket: Docket) -> Non
 
 
 def test_a_run_fails_by_what_is_claimed(docket: Docket, listener: Listener) -> None:
-    """A violation of anything else is told as observed."""
+    """A violation of anything else is told as observed; a run that shows one fails nothing and passed neither."""
     docket.add(judged(0, "EFF-1"))
     docket.add(judged(1, "DUR-1"))
     docket.add(judged(2, exercised=["DUR-1"]))
-    assert [one.outcome for one in listener.of(e.RunFinished)] == ["pass", "fail", "pass"]
+    assert [one.outcome for one in listener.of(e.RunFinished)] == ["not-claimed", "fail", "pass"]
     assert [one.claimed for one in listener.of(e.ViolationFound)] == [False, True]
     verdicts = docket.verdicts()
     assert (verdicts["EFF-1"].outcome, verdicts["EFF-1"].observed) == ("not-claimed", "violated")

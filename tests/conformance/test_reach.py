@@ -8,12 +8,14 @@ import attrs
 import pytest
 
 from conformance import events as e
-from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.manifest import Manifest, Operations, Shows
 from conformance.reach import ruled_out
 from conformance.store import Store
 from conformance.targets import parse
+from scenarios.history import Declared, History, Received
 from scenarios.obligations import OBLIGATIONS
+from scenarios.plan import Call, Plan
 
 
 def manifest(*, operations: bool = False, supported: tuple[str, ...] = ("seq", "call")) -> Manifest:
@@ -48,3 +50,29 @@ def test_an_unexercised_verdict_says_what_rules_it_out(tmp_path: Path) -> None:
     assert reached["DUR-12"].reason.endswith("; not with this adapter.toml: [shows] operations is off")
     assert reached["DUR-1"].reason.endswith("; a higher tier tries more")
     assert len(told) == len(OBLIGATIONS)
+
+
+def calling() -> History:
+    """A run that called a service once."""
+    plan = Plan(Call("a", "ledger"))
+    return History("r", plan, Declared(), (Received(0, 1, "ledger", "r", "a", 1),))
+
+
+@pytest.mark.parametrize(
+    ("runs", "end"),
+    [
+        ([Judged("a", None, {}, ("kill@a#1.applied",), (), calling())], "; a higher tier tries more"),
+        (
+            [Judged("a", None, {}, (), ("kill@end",), calling())],
+            "; nothing that was to strike did so in the one run, and no",
+        ),
+        ([Judged("a", None, {}, ("kill@end",), (), None)] * 2, "; no service was called in any of 2 runs, and no tier"),
+    ],
+)
+def test_a_higher_tier_is_named_only_where_it_would_help(tmp_path: Path, runs: list[Judged], end: str) -> None:
+    """Where nothing struck, or nothing called a service, more of the same puts nothing to the test."""
+    target = attrs.evolve(parse("naive"), manifest=manifest())
+    docket = Docket(target, origin_of(target, "process"), Store(tmp_path), lambda _event: None, tier="smoke")
+    for one in runs:
+        docket.add(one)
+    assert end in docket.verdicts()["DUR-1"].reason

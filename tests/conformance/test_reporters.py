@@ -390,3 +390,9 @@ def test_plain_columns_align() -> None:
     head, *rows = plain.table(tally)
     at = head.index("verdict")
     assert all(row[at - 1] == " " and row[at] != " " for row in rows)
+
+
+def test_a_run_that_shows_a_violation_of_what_is_not_claimed_is_not_said_to_pass() -> None:
+    """It fails nothing, and it passed neither."""
+    ended = e.CampaignEnded({"runs": 3, "runs_not-claimed": 2, "runs_pass": 1}, 1, 3, ExitCode.PASSED)
+    assert "3 runs (2 violating what is not claimed, 1 pass)" in reported("plain", (ended,))[0]
