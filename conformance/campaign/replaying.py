@@ -16,6 +16,7 @@ import attrs
 from conformance import invocation, targets
 from conformance.campaign import real
 from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.mutant_replay import replay_mutant
 from conformance.campaign.resimulating import resimulate
 from conformance.events import CampaignBegan, Replayed
 from conformance.look import NOTHING
@@ -74,7 +75,9 @@ def replay_scenario(
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Replayed:
-    """Do a named scenario again on real processes: reproduced when anything claimed is violated."""
+    """Do a named scenario again: on real processes, or with a mutant in simulation. Reproduced when anything claimed is
+    violated.
+    """
     if look.asks:
         raise _real_has_no_events(look.asks, f"--scenario {scenario}")
     parsed = targets.parse(target, config)
@@ -90,15 +93,9 @@ def replay_scenario(
             )
         )
     if mutant is not None:
-        raise SimkitError(
-            Problem(
-                "mutant-target",
-                "mutants run in simulation only",
-                "--mutant",
-                "`simkit run -t reference --mutant`",
-                "leave --mutant away, or replay a case that was found with it",
-            )
-        )
+        origin = origin_of(parsed, "simulated", found.name, mutant=mutant)
+        docket = Docket(parsed, origin, store, emit, show=show)
+        return replay_mutant(parsed, found, mutant, docket, emit, stopping)
     docket = Docket(parsed, origin_of(parsed, "process", found.name), store, emit, show=show)
     return _replay_real(parsed, found, None, docket, emit, stopping)
 

@@ -160,7 +160,8 @@ def replay(
     ] = None,
     common: Common = PLAIN,
 ) -> int:
-    """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target. Says reproduced, fixed,
+    """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target, on real
+    processes, or with --mutant in simulation. Says reproduced, fixed,
     different or diverged, and at which event; of a scenario without violations that nothing was violated. Events are
     numbered from 0; --until, --break and --trace are for simulated cases, and PYTHONBREAKPOINT names another debugger.
     """

@@ -186,7 +186,7 @@ CODES: Mapping[str, Code] = {
     "mutant-target": Code(
         "a mutant was asked of a target or a command that has none",
         ("mutants are of the reference runtime, in simulation",),
-        "Use `simkit run -t reference --mutant NAME`, or `simkit mutants -t reference`.",
+        "Use -t reference; `simkit explain MUTANT` has the line that shows it.",
     ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
     "no-terminal": Code(

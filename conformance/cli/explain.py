@@ -157,7 +157,8 @@ def _mutant(name: str, one: Outline) -> e.Explained:
         "what is changed": one.change,
         "must be caught by": one.obligation,
         "shown by": one.shown_by,
-        "try it": invocation.line("run", "-t", target, "--mutant", name, "--seeds", "0-499"),
+        "try it": invocation.line("replay", "-t", target, "--mutant", name, "--scenario", one.shown_by),
+        "try it in drawn scenarios": invocation.line("run", "-t", target, "--mutant", name, "--seeds", "0-499"),
     }
     return e.Explained(
         "mutant", name, f"must break {one.obligation}", {head: text for head, text in sections.items() if text}

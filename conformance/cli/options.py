@@ -14,7 +14,9 @@ Target = Annotated[
     str | None, Parameter(name=["--target", "-t"], help="What to test: dbos==3.4.0, reference:replay, a path.")
 ]
 Config = Annotated[str | None, Parameter(name="--config", help="Configuration of the adapter, e.g. exit.")]
-Mutant = Annotated[str | None, Parameter(name="--mutant", help="Break the reference runtime in this one way.")]
+Mutant = Annotated[
+    str | None, Parameter(name="--mutant", help="Break the reference runtime in this one way; in simulation.")
+]
 Jobs = Annotated[int | None, Parameter(name="--jobs", help="How many runs at a time; as many as fit when not given.")]
 Show = Annotated[bool, Parameter(name="--show", negative=(), help="Print everything that happened, run by run.")]
 ScenarioName = Annotated[str | None, Parameter(name="--scenario", help="A scenario by name, e.g. chain/undisturbed.")]

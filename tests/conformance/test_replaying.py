@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from conformance import campaign
 from conformance import events as e
 from conformance.campaign import judging, real
+from conformance.cli import explain
 from conformance.simulate import scenario_to_json
 from conformance.store import Store
 from conformance.targets import ADAPTERS, parse
@@ -306,3 +308,40 @@ def test_a_scenario_that_is_not_to_be_had_is_told(store: Store, scenario: str, m
             stopping=never,
         )
     assert caught.value.problem.code == code
+
+
+def test_a_mutant_is_shown_by_the_line_that_explains_it(store: Store) -> None:
+    """`explain MUTANT` names its scenario; replayed in simulation it is blamed by its own obligation, with a case to keep."""
+    (told,) = explain.explain("no-key")
+    words = shlex.split(told.sections["try it"])
+    assert words[:-1] == ["simkit", "replay", "-t", "reference", "--mutant", "no-key", "--scenario"]
+    events: list[e.Event] = []
+    answer = campaign.replay_scenario(
+        "reference",
+        config=None,
+        mutant="no-key",
+        scenario=words[-1],
+        store=store,
+        emit=events.append,
+        stopping=never,
+    )
+    assert answer.answer == "reproduced"
+    assert told.sections["must be caught by"] in answer.got
+    found = [one for one in events if isinstance(one, e.ViolationFound)]
+    assert {one.replay_seed for one in found} == {told.sections["try it"]}
+    assert answer.case_id is not None
+    assert store.load_case(answer.case_id).target["mutant"] == "no-key"
+
+
+def test_a_mutant_in_a_scenario_that_does_not_show_it_is_clean(store: Store) -> None:
+    """Nothing violated is an answer too."""
+    answer = campaign.replay_scenario(
+        "reference",
+        config=None,
+        mutant="no-key",
+        scenario="chain/undisturbed",
+        store=store,
+        emit=lambda _: None,
+        stopping=never,
+    )
+    assert (answer.answer, answer.times) == ("clean", 0)
