@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import platform
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -206,6 +207,17 @@ def _read(path: Path) -> str:
         )
     with telling(path):
         return path.read_text(encoding="utf-8", errors="replace")
+
+
+def is_certificate(path: Path) -> bool:
+    """Whether this file is a certificate, or was one before it was cut short or changed. Its keys are sorted, so that a
+    beginning shows no schema; a case begins with its own.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return False
+    return bool(re.match(r'\s*\{\s*"cases"', text)) or bool(re.search(r'"schema": ?"simkit/certificate/', text))
 
 
 def parse(text: str, where: str) -> Certificate:

@@ -252,6 +252,7 @@ class Certified:
     mutants_caught: int = 0
     mutants_total: int = 0
     uncovered: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata={LATER: True})
+    durability: str = attrs.field(default="", metadata={LATER: True})  # the class, as the certificate has it
 
 
 @attrs.frozen

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import attrs
 
-from conformance import events
-from conformance.certificate import Certificate
+from conformance import events, invocation
+from conformance.certificate import Certificate, is_certificate
 from conformance.certificate import write as write_certificate
 from conformance.files import telling, write_atomic
 from simkit.errors import Problem, SimkitError
@@ -114,7 +114,7 @@ class Store:
 
     def find_case(self, wanted: str) -> Path:
         """The file of a case given by path, id or unique beginning of an id. Raises SimkitError naming the nearest."""
-        path = Path(wanted)
+        path = _beside(Path(wanted))
         if path.suffix == ".json" or len(path.parts) > 1:
             if not path.is_file():
                 raise SimkitError(Problem("case-missing", "there is no such file", wanted, "a case file", _LIST_HINT))
@@ -130,6 +130,10 @@ class Store:
         path = self.find_case(wanted)
         from simkit.case import Case
 
+        if is_certificate(path):
+            what, expected = "this is a certificate", "a case file"
+            hint = invocation.line("verify", wanted) + " checks it and shows what it states"
+            raise SimkitError(Problem("case-malformed", what, wanted, expected, hint))
         with telling(path):
             return Case.load(path)
 
@@ -201,6 +205,11 @@ class Store:
         path = self.bugs / f"{_stamp(now)}-{os.getpid()}.txt"
         write_atomic(path, text)
         return path
+
+
+def _beside(path: Path) -> Path:
+    """The case itself, where the folder of what was seen of it is named: that is what a report prints as kept."""
+    return path.with_suffix(".json") if path.suffix == ".run" and path.is_dir() else path
 
 
 @attrs.define

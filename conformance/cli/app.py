@@ -14,8 +14,9 @@ from cyclopts import App, CycloptsError, Parameter
 
 from conformance import events as e
 from conformance import reporters, tracefile
-from conformance.certificate import Certificate, judgement
-from conformance.cli import engine, explain, listing, streams, usage
+from conformance.certificate import judgement
+from conformance.certificate import load as load_certificate
+from conformance.cli import certificates, engine, explain, listing, streams, usage
 from conformance.cli.options import PLAIN, Common, Config, Jobs, Mutant, ScenarioName, Show, Target
 from conformance.cli.session import Done, Session, conduct, short
 from conformance.look import Look
@@ -69,7 +70,7 @@ def certify(
             emit=session.emit,
             stopping=session.stop,
         )
-        return _certified(session, certificate, out)
+        return certificates.keep(session, certificate, out)
 
     return _conduct("certify", common, body)
 
@@ -263,6 +264,26 @@ def cases(*, common: Common = PLAIN) -> int:
     return _conduct("cases", common, body, campaign=False)
 
 
+@app.command
+def verify(
+    path: Annotated[Path, Parameter(name="CERT", help="A certificate's file.")],
+    /,
+    *,
+    common: Common = PLAIN,
+) -> int:
+    """Check a certificate: whole, unchanged and of this schema, by its footer; and show what it states. The exit code is the
+    one that it states, and 1 where a deviation it excuses has expired meanwhile.
+    """
+
+    def body(session: Session) -> Done:
+        certificate = load_certificate(path)
+        for event in certificates.told(certificate, path):
+            session.emit(event)
+        return judgement(certificate, dt.datetime.now(dt.UTC).date())
+
+    return _conduct("verify", common, body)
+
+
 @app.command(name="list")
 def list_(
     *groups: Annotated[str, Parameter(name="GROUP", help="obligations, adapters, scenarios, mutants.")],
@@ -338,27 +359,6 @@ def _conduct(
 
 def _default_format() -> Format:
     return "pretty" if sys.stdout.isatty() or os.environ.get("FORCE_COLOR") else "plain"
-
-
-def _certified(session: Session, certificate: Certificate, out: Path | None) -> Done:
-    path = ""
-    try:
-        path = short(session.store.save_certificate(certificate, out))
-    except SimkitError as error:
-        session.trouble(error.problem)
-    session.emit(
-        e.Certified(
-            subject=f"{certificate.subject.name} {certificate.subject.version} {certificate.subject.configuration}",
-            digest=certificate.to_json()["footer"]["digest"],
-            path=path,
-            granted=tuple(one.name for one in certificate.profiles if one.granted),
-            refused={one.name: one.reason for one in certificate.profiles if not one.granted},
-            uncovered={one.name: one.uncovered for one in certificate.profiles if one.granted and one.uncovered},
-            mutants_caught=certificate.mutants.caught,
-            mutants_total=certificate.mutants.total,
-        )
-    )
-    return judgement(certificate, dt.datetime.now(dt.UTC).date())
 
 
 def _reason(session: Session) -> str:

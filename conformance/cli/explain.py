@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance import invocation
-from conformance.cli import codes, listing, relations, usage
+from conformance.certificate import is_certificate
+from conformance.cli import certificates, codes, listing, relations, usage
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from conformance.mutants.outline import Outline
     from conformance.store import Store
@@ -50,12 +51,14 @@ def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
         yield _exit(ExitCode(int(wanted)))
     elif wanted in (mutants := listing.mutant_registry()):
         yield _mutant(wanted, mutants[wanted])
+    elif is_certificate(Path(wanted)):
+        yield certificates.explained(Path(wanted))
     elif store is not None and (path := _case_file(store, wanted)) is not None:
         yield _case(path, store.load_case(str(path)))
     else:
         known = [*promises, *profiles, *listing.faults(), *codes.CODES, *mutants]
         hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = "an obligation, a profile, a fault, a mutant, an error code, an exit code or a case"
+        expected = "an obligation, a profile, a fault, a mutant, an error code, an exit code, a case or a certificate"
         raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
 
 

@@ -95,7 +95,8 @@ def summary(tally: Tally, event: e.CampaignEnded) -> str:
     """The step summary in Markdown."""
     lines = [f"### simkit: {wording.began(tally.began)}" if tally.began else "### simkit", ""]
     if tally.verdicts:
-        lines += _table([wording.COLUMNS, ("---",) * 4, *(wording.cells(one) for one in tally.verdicts)])
+        lines += _table([wording.COLUMNS, ("---",) * 4, *(wording.cells(one) for one in wording.rows(tally))])
+        lines += [line for left in wording.legend(tally)[1:] for line in (left, "")]
     for violation in tally.first.values():
         if violation.claimed:
             lines += [f"**{wording.heading(violation)}**: {violation.sentence}", ""]

@@ -65,7 +65,7 @@ class Plain:
         """The verdict table, once: with the certificate, or at the end of a command that makes none."""
         if self._tally.verdicts and not self._tabled:
             self._tabled = True
-            self._say(["", *table(self._tally), "", wording.LEGEND])
+            self._say(["", *table(self._tally), "", *wording.legend(self._tally)])
             self._observations()
 
     def _observations(self) -> None:
@@ -131,7 +131,7 @@ def spacetime(rows: Sequence[e.Row]) -> list[str]:
 
 def table(tally: Tally) -> list[str]:
     """The verdict table in aligned columns."""
-    rows = [wording.COLUMNS, *(wording.cells(event) for event in tally.verdicts)]
+    rows = [wording.COLUMNS, *(wording.cells(event) for event in wording.rows(tally))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(wording.COLUMNS))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

@@ -99,7 +99,8 @@ class Pretty:
             self._console.print()
             self._console.print(_verdicts(self._tally))
             self._console.print()
-            self._console.print(Text(wording.LEGEND, "dim"))
+            for line in wording.legend(self._tally):
+                self._console.print(Text(line, "dim"))
             self._observations()
 
     def _observations(self) -> None:
@@ -198,7 +199,7 @@ def _verdicts(tally: Tally) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in wording.COLUMNS:
         table.add_column(title, overflow="fold", justify="right" if title == "exercised" else "left")
-    for event in tally.verdicts:
+    for event in wording.rows(tally):
         name, outcome, exercised, remark = wording.cells(event)
         table.add_row(name, Text(outcome, wording.style(event.verdict.outcome)), exercised, remark)
     return table

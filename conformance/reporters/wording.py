@@ -112,6 +112,24 @@ def cells(event: e.VerdictReached) -> tuple[str, str, str, str]:
     return name, verdict.outcome, f"{verdict.exercised}/{verdict.minimum}", _remark(event)
 
 
+def rows(tally: Tally) -> list[e.VerdictReached]:
+    """The verdicts that the table shows: all but those of what nobody claims and nothing was seen of."""
+    return [one for one in tally.verdicts if not _is_idle(one)]
+
+
+def legend(tally: Tally) -> list[str]:
+    """The lines under the table: what its numbers mean, and how much it leaves out."""
+    idle = sum(map(_is_idle, tally.verdicts))
+    promises = "1 obligation" if idle == 1 else f"{idle} obligations"
+    left = f"not shown: {promises} not claimed, of which nothing was observed; --format json has all"
+    return [LEGEND, left] if idle else [LEGEND]
+
+
+def _is_idle(event: e.VerdictReached) -> bool:
+    verdict = event.verdict
+    return verdict.outcome == "not-claimed" and verdict.observed == "nothing" and not verdict.anomalies
+
+
 def _remark(event: e.VerdictReached) -> str:
     verdict = event.verdict
     anomalies = ", ".join(verdict.anomalies)
@@ -132,9 +150,19 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
         ),
         *(("refused", f"{profile}: {reason}") for profile, reason in event.refused.items()),
         ("mutants", f"{event.mutants_caught} of {event.mutants_total} caught by these judges"),
+        ("durability", _DURABILITY.get(event.durability, event.durability)),
         ("certificate", event.path or "not written"),
     ]
-    return rows if event.mutants_total else [row for row in rows if row[0] != "mutants"]
+    absent = {"mutants": not event.mutants_total, "durability": not event.durability}
+    return [row for row in rows if not absent.get(row[0])]
+
+
+#: What was survived, by class of durability, and what was not tried.
+_DURABILITY: Mapping[str, str] = {
+    "kill": "process kill; power loss was not tried",
+    "power": "process kill and power loss",
+    "never-corrupt": "process kill and power loss, which may lose the latest work but corrupts nothing",
+}
 
 
 def answer(event: e.Replayed) -> str:

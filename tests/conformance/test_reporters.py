@@ -18,6 +18,7 @@ from conformance.reporters import github, plain, spacetime
 from conformance.reporters.progress import Lines, Live, shower
 from conformance.tally import Tally
 from scenarios import history as h
+from scenarios.verdict import Verdict
 from simkit.errors import ExitCode
 from tests.report_samples import VIOLATION, every_event, history, verdicts, violation
 
@@ -396,3 +397,16 @@ def test_a_run_that_shows_a_violation_of_what_is_not_claimed_is_not_said_to_pass
     """It fails nothing, and it passed neither."""
     ended = e.CampaignEnded({"runs": 3, "runs_not-claimed": 2, "runs_pass": 1}, 1, 3, ExitCode.PASSED)
     assert "3 runs (2 violating what is not claimed, 1 pass)" in reported("plain", (ended,))[0]
+
+
+def test_what_nobody_claims_and_nothing_was_seen_of_is_one_line() -> None:
+    """A hundred rows of nothing would hide the few that say something; machines get all of them."""
+    idle = [e.VerdictReached(Verdict(f"BUD-{n}", "not-claimed", 0, 3)) for n in range(1, 5)]
+    seen = e.VerdictReached(Verdict("EFF-1", "not-claimed", 2, 3, observed="violated", anomalies=("twice",)))
+    events = (*idle, seen, e.CampaignEnded({}, 1, 1, ExitCode.PASSED))
+    for kind in ("plain", "pretty"):
+        out, _ = reported(kind, events)
+        assert "BUD-" not in out
+        assert "EFF-1" in out
+        assert "not shown: 4 obligations not claimed" in out
+    assert "BUD-4" in reported("json", events)[0]

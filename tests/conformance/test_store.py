@@ -82,6 +82,15 @@ def test_an_id_that_begins_another_is_still_found(store: Store) -> None:
     assert store.find_case("01").stem == "01"
 
 
+def test_a_case_is_found_by_the_folder_of_what_was_seen_of_it(store: Store) -> None:
+    """That folder is what a report prints as kept."""
+    path = store.save_case(FakeCase("0123456789ab"))
+    folder = path.with_suffix(".run")
+    folder.mkdir()
+    assert store.find_case(str(folder)) == path
+    assert store.find_case(f"{folder}/") == path
+
+
 @pytest.mark.parametrize("wanted", ["01", "0123456789ac", "zz", "", "nowhere.json", "./x/y"])
 def test_a_case_that_is_not_one_is_told(store: Store, wanted: str, snapshot: Any) -> None:
     """Ambiguous, unknown and missing cases are told with what is near."""

@@ -1,0 +1,92 @@
+"""`simkit verify`, and what `explain` and `replay` say of a certificate."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from conformance import certificate as c
+from conformance import cli
+from conformance import events as e
+from conformance.reporters import wording
+from tests.report_samples import certificate
+
+TODAY = dt.datetime.now(dt.UTC).date()
+EARLIER = Path(__file__).parent / "certificate-2026.1.json"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    path = tmp_path / "toy.json"
+    c.write(certificate(), path)
+    return path
+
+
+def test_a_certificate_is_checked_and_shown(kept: Path, capsys: Any) -> None:
+    """Its table, what it grants, of which durability; and the exit code that it states, an earlier set's included."""
+    shutil.copy(EARLIER, kept)
+    stated, reason = c.judgement(c.load(kept), TODAY)
+    assert cli.main(["verify", str(kept), "--format", "plain"]) == int(stated)
+    out = capsys.readouterr().out
+    assert "whole and unchanged: digest " + json.loads(kept.read_text())["footer"]["digest"] in out
+    assert "durability   process kill; power loss was not tried" in out
+    assert all(row.id in out for row in c.load(kept).obligations if row.verdict != "not-claimed")
+    assert out.endswith(f"exit {int(stated)}: {reason}\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('"pass"', '"fail"', "certificate-altered"),
+        ("simkit/certificate/1", "simkit/certificate/9", "certificate-schema"),
+        ('"tier"', '"teir"', "certificate-malformed"),
+    ],
+)
+@pytest.mark.parametrize("command", ["verify", "explain"])
+def test_a_certificate_that_was_changed_is_refused(
+    kept: Path, capsys: Any, command: str, old: str, new: str, code: str
+) -> None:
+    """It is told for what it is by both, never for a case of another version."""
+    text = kept.read_text()
+    assert old in text
+    kept.write_text(text.replace(old, new))
+    assert cli.main([command, str(kept), "--format", "plain"]) == 2
+    assert code in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["verify", "explain"])
+def test_a_certificate_that_breaks_off_is_refused(kept: Path, capsys: Any, command: str) -> None:
+    """Its keys are sorted, so what is left of it shows no schema; it is known by how it begins."""
+    kept.write_text(kept.read_text()[:300])
+    assert cli.main([command, str(kept), "--format", "plain"]) == 2
+    assert "certificate-truncated" in capsys.readouterr().err
+
+
+def test_a_deviation_that_has_expired_since_is_told(tmp_path: Path, capsys: Any) -> None:
+    """What was excused when it was made is not excused for ever."""
+    excused = attrs.evolve(certificate(), deviations=(c.Deviation("DUR-3", "known", "2026-01-01"),))
+    c.write(excused, tmp_path / "old.json")
+    assert cli.main(["verify", str(tmp_path / "old.json"), "--format", "plain"]) == 1
+    assert c.judgement(excused, TODAY)[1] in capsys.readouterr().out
+
+
+def test_explain_says_what_a_certificate_is_and_replay_that_it_is_no_case(kept: Path, capsys: Any) -> None:
+    """Both point to `verify`."""
+    assert cli.main(["explain", str(kept), "--format", "plain"]) == 0
+    assert f"simkit verify {kept}" in capsys.readouterr().out
+    assert cli.main(["replay", str(kept), "--format", "plain"]) == 2
+    assert f"simkit verify {kept}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("durability", ["kill", "power", "never-corrupt"])
+def test_every_class_of_durability_is_told_in_words(durability: str) -> None:
+    """What was tried, and what was not."""
+    told = dict(wording.certified(e.Certified("toy", "ab", durability=durability)))["durability"]
+    assert told.startswith("process kill")
+    assert ("power loss was not tried" in told) == (durability == "kill")
