@@ -1,4 +1,4 @@
-"""DUR-1 2 3 5 6: what was acknowledged or accepted stays so, is used and not redone, and the work gets to its end."""
+"""DUR-1 2 3 5: what was acknowledged or accepted stays so, and is used and not redone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
 from scenarios.lineage import fork
 from scenarios.obligations.registry import blame, obligation
-from scenarios.obligations.signals import SET_ASIDE
 from scenarios.observed import Request, Seen
 from scenarios.plan import Nondet
 from scenarios.verdict import Finding, Violation
@@ -314,77 +313,3 @@ def _worked_twice(facts: Facts, since: int, one: Request, two: Request) -> Viola
         "first request was answered and nothing had gone wrong."
     )
     return blame("duplicate effect", sentence, (since, one.at, two.at), one.op)
-
-
-@obligation(
-    "DUR-6",
-    kind="liveness",
-    profile="Durable",
-    promise="Accepted work that can go on reaches an end once faults have stopped, storage is back and a worker is up.",
-    tested_by="every interruption, followed by quiet",
-    anomaly="stuck",
-    minimum=3,
-    causes=(
-        "recovery runs once at boot and gives up on its first error",
-        "a claim or lease of the dead worker is never taken over",
-        "a state that nothing sweeps: claimed but not queued, recorded but not journalled",
-    ),
-    learnt_from=("F02", "F06", "F18", "F43", "F54"),
-)
-def work_reaches_an_end(history: History) -> Finding:
-    facts = look(history)
-    reason = facts.closed_as()
-    if reason is None or facts.quiet is None or facts.closed is None or not _was_accepted(facts):
-        return Finding()
-    exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
-    if reason != "bound":
-        return Finding(exercised, slow=reason == "slow")
-    if lacks_word(facts) or is_held(facts):
-        return Finding()
-    last = facts.last_seen()
-    state = f"it was last shown {last.status.state}" if last else "no status ever showed it"
-    sentence = (
-        f"Faults had stopped and a worker was up, but run {history.run!r} had not ended after four times the bound; "
-        f"{state}."
-    )
-    evidence = (facts.quiet, *((last.answered,) if last else ()), facts.closed)
-    return Finding(exercised, (blame("stuck", sentence, evidence),))
-
-
-def _was_accepted(facts: Facts) -> bool:
-    shown = any(seen.status.state != "unknown" for seen in facts.statuses)
-    return facts.start_ok() is not None or shown or bool(facts.requests)
-
-
-def lacks_word(facts: Facts) -> bool:
-    """Has the run come to where it needs somebody's word, which as far as the outside can tell was never given?"""
-    return _lacks_signal(facts) or _lacks_decision(facts)
-
-
-def _lacks_signal(facts: Facts) -> bool:
-    """Has the run come to a wait for which no signal was ever acknowledged, as far as the outside can tell?"""
-    sent = [one.name for one in facts.signals if one.ok_at is not None and one.disposition not in SET_ASIDE]
-    waits = [wait for wait in facts.history.plan.waits() if wait.timeout_ns is None]
-    reached = [wait.signal for wait in waits if facts.may_have_begun(wait.id)]
-    return any(sent.count(name) < reached.count(name) for name in reached)
-
-
-def _lacks_decision(facts: Facts) -> bool:
-    """Has the run come to an approval on which nobody's word stands?
-
-    A word falls when authority is withdrawn or something else is proposed after it.
-    """
-    withdrawn = [at for changes in facts.authority.values() for at, granted in changes if not granted]
-    for approve in facts.history.plan.approvals():
-        words = [one.ok_at for one in facts.decisions(approve.id) if one.ok_at is not None]
-        fallen = (*withdrawn, *(steer.asked_at for steer in facts.steers(approve.of)))
-        if facts.may_have_begun(approve.id) and max(words, default=-1) <= max(fallen, default=-1):
-            return True
-    return False
-
-
-def is_held(facts: Facts) -> bool:
-    """May the run rightly stand still: paused and never certainly let go, or under code that is not its own?"""
-    pauses = [ask.at for one in facts.ordered("pause") for ask in one.asks if ask.outcome != "error"]
-    let_go = [one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None]
-    return facts.code_changed() or max(pauses, default=-1) > max(let_go, default=-1)

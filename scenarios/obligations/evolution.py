@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scenarios.history import History
 from scenarios.index import Facts, look
-from scenarios.obligations.durable import lacks_word
+from scenarios.obligations.ends import lacks_word
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
 from scenarios.verdict import Finding, Violation

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
-from scenarios.obligations.durable import is_held
+from scenarios.obligations.ends import is_held
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
 from scenarios.plan import Artifact, Call, Check, Choice, Compensate, Leaf, Model, Nondet, Sleep, Wait

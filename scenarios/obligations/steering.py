@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scenarios.endings import causeless_ends, reached
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.fencing import asked_for, standing
@@ -56,11 +57,23 @@ def _never_let_go(facts: Facts) -> Iterator[Violation]:
     asked = [one.asked_at for one in facts.ordered("pause")]
     let_go = max((one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None), default=-1)
     last = facts.last_seen()
-    if not asked or let_go < max(asked) or last is None or last.asked < let_go or facts.closed_as() != "bound":
+    if not asked or let_go < max(asked) or last is None or last.asked < let_go:
+        return
+    yield from _ended_instead(facts, let_go)
+    if facts.closed_as() != "bound":
         return
     if last.status.paused and last.status.state not in TERMINAL:
         yield blame("stuck", "The run was let go on, and is still shown paused.", (let_go, last.asked, last.answered))
     yield from stranded(facts, let_go, "the run was let go on")
+
+
+def _ended_instead(facts: Facts, let_go: int) -> Iterator[Violation]:
+    """The run was let go on, and ended for no reason with something planned that it had come to."""
+    end = next((seen for seen in causeless_ends(facts) if seen.asked > let_go), None)
+    op = None if end is None else next(reached(facts, end), None)
+    if end is not None and op is not None:
+        sentence = f"The run was let go on, and ended {end.status.state} with {op!r} planned, which it had come to."
+        yield blame("stuck", sentence, (let_go, end.asked, end.answered), op)
 
 
 @obligation(

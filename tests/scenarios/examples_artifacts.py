@@ -358,7 +358,7 @@ holds(
 holds(
     "ART-6",
     "nothing was published before the run failed",
-    Story(BESIDE, **TELLS).up().start().status("failed", error="no room").artifacts([]).settled(),
+    Story(BESIDE, **TELLS).up().start().call("m", "rejected").status("failed", error="no room").artifacts([]).settled(),
     exercised=0,
 )
 breaks("ART-6", "the report is gone with the run", refused().artifacts([]).settled(), "amnesia")

@@ -1,0 +1,94 @@
+"""Endings: whether anything an outside observer knows of can be the reason for a run to have ended without success.
+
+Said generously: whatever a correct harness may end a run over counts, seen or possible, and then nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scenarios.history import TERMINAL, Started
+from scenarios.index import Facts
+from scenarios.observed import Request, Seen
+from scenarios.plan import SEMANTICS, Call, Compensate
+from scenarios.repetition import answer_before
+
+#: After this many deaths a harness may well give a run up as one that kills its workers.
+ESCALATION_DEATHS = 3
+#: A harness that limits tries where its plan does not has made this many before it gives up.
+_TRIES = 2
+#: What is done to storage, clocks, code and keys: a run may end over it, with a clear word.
+_HARD = ("full", "eio", "flip", "wipe", "jump", "deploy", "second", "expire")
+#: Receivers that a request can be sent to again whatever became of the one before.
+_REPEATABLE = frozenset({"keyed", "read", "metered"})
+
+
+def causeless_ends(facts: Facts) -> Iterator[Seen]:
+    """Statuses that show the run failed, blocked or cancelled when nothing can have been a reason for it."""
+    for seen in facts.statuses:
+        if seen.status.state in TERMINAL - {"done"} and not _may_have_ended(facts, seen.answered):
+            yield seen
+
+
+def _may_have_ended(facts: Facts, index: int) -> bool:
+    """Can there have been a reason by event `index`: in the plan, a command, the code, storage, deaths, or a receiver?"""
+    plan = facts.history.plan
+    deaths = sum(at < index for at in facts.deaths)
+    return (
+        facts.other_failure(index)
+        or _met_other_code(facts, index)
+        or facts.is_stormy
+        or bool({"sizes", "allowance"} & plan.needs())
+        or deaths >= min(ESCALATION_DEATHS, facts.history.declared.deaths_max or ESCALATION_DEATHS)
+        or any(facts.struck(action, index) for action in _HARD)
+        or any(_may_be_given_up(facts, op, index) for op in {one.op for one in facts.sent if one.at < index})
+    )
+
+
+def _met_other_code(facts: Facts, index: int) -> bool:
+    """Had code come up that the run may not have been written for?"""
+    code = facts.history.plan.code
+    started = (event for event in facts.history.events[:index] if isinstance(event, Started))
+    return len({event.code for event in started} | ({code} if code is not None else set())) > 1
+
+
+def _may_be_given_up(facts: Facts, op: str, index: int) -> bool:
+    """Was it refused, tried more than once in vain, or sent where nobody can find out what became of it?"""
+    sent = [one for one in facts.dispatches(op) if one.at < index]
+    if any(one.refused for one in sent):
+        return True
+    vain = [one for one in sent if one.answer is None and not one.told]
+    if len(vain) >= _TRIES or _is_old(facts, sent, index):
+        return True
+    leaf = facts.calls.get(op)
+    semantics = SEMANTICS[leaf.service] if leaf is not None else "keyed"
+    if semantics in _REPEATABLE or (isinstance(leaf, Call) and leaf.tolerate):
+        return False
+    return any(_is_unclear(facts, one, index) for one in sent) and not _was_found(facts, op, index)
+
+
+def _is_old(facts: Facts, sent: list[Request], index: int) -> bool:
+    """May its receiver have forgotten its key by then?"""
+    lifetime_ns = facts.history.declared.key_lifetime_ns
+    return lifetime_ns is not None and bool(sent) and facts.at_ns(index) - sent[0].event.at_ns >= lifetime_ns
+
+
+def _is_unclear(facts: Facts, request: Request, index: int) -> bool:
+    """Can the harness have been left not knowing what became of it, or have given up on a slow answer?"""
+    return facts.uncertain(request, index) or facts.asleep(request) or not facts.is_prompt(request)
+
+
+def _was_found(facts: Facts, op: str, index: int) -> bool:
+    """Did its receiver say, of one that can be asked, that it had been done?"""
+    lookups = [one for one in facts.lookups(op) if one.at < index]
+    return bool(lookups) and all(one.answer is not None for one in lookups) and answer_before(facts, op, index)
+
+
+def reached(facts: Facts, seen: Seen) -> Iterator[str]:
+    """Calls that a status shows as planned, with everything before them accepted."""
+    accepted = seen.accepted()
+    for op in facts.calls:
+        shown = seen.operation(op)
+        has_its_turn = not facts.history.plan.guards(op) and not isinstance(facts.calls[op], Compensate)
+        if shown is not None and shown.state == "planned" and has_its_turn and facts.ancestors[op] <= accepted.keys():
+            yield op

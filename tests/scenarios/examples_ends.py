@@ -1,0 +1,105 @@
+"""Examples for ends without a cause: DUR-6 and SIG-3."""
+
+from __future__ import annotations
+
+from scenarios.plan import Allowance, Call, Plan, Seq
+from tests.scenarios.build import Story, plan
+from tests.scenarios.examples import breaks, holds
+
+CHAIN = plan("a ledger", "b ledger a")
+SHOWN = {"shows_operations": True, "shows_attempts": True}
+OPEN = {"a": "succeeded a1", "b": "planned"}
+
+
+def up(of: Plan = CHAIN, **declared: object) -> Story:
+    return Story(of, **SHOWN, **declared).up().start()
+
+
+def ended(story: Story, state: str = "failed") -> Story:
+    """The run is shown ended for a reason that its harness alone knows."""
+    assert state in {"failed", "blocked", "cancelled"}
+    return (story.status("failed") if state == "failed" else story.status("blocked", error="interrupted")).settled()
+
+
+# --- DUR-6: what may end a run ------------------------------------------------------------------------------------------
+holds(
+    "DUR-6", "refused by its receiver, the run has failed", ended(up().call("a").crash().request("b").reply("rejected"))
+)
+holds(
+    "DUR-6",
+    "three workers have died of it",
+    ended(up().request("a").crash().request("a").crash().request("a").kill().up(), "blocked"),
+)
+holds("DUR-6", "two are enough, where that is declared", ended(up(deaths_max=2).crash().crash(), "blocked"))
+holds(
+    "DUR-6",
+    "it was tried again and again, in vain",
+    ended(up().request("a").reply("error").request("a").crash(), "blocked"),
+)
+holds(
+    "DUR-6",
+    "its receiver cannot say whether it got the mail",
+    ended(up(plan("a mailer", "b ledger a")).request("a").applied().crash(), "blocked"),
+)
+holds(
+    "DUR-6",
+    "look-ups find nothing, which they may do too early",
+    ended(up(plan("a registry", "b ledger a")).request("a").crash().look_up("a"), "blocked"),
+)
+holds(
+    "DUR-6",
+    "the means are used up",
+    ended(up(Plan(CHAIN.root, Allowance(calls=1))).call("a").crash(), "blocked"),
+)
+holds("DUR-6", "no room for it on the disk", ended(up().fired("full@ack:start(engine)").crash(), "blocked"))
+holds("DUR-6", "a storm, in which tries may be lost", ended(up().fired("storm").request("a").crash(), "blocked"))
+holds("DUR-6", "the plan has it fail", ended(up(plan("a ledger", "f fail enough")).call("a").crash()))
+holds(
+    "DUR-6",
+    "its key has grown too old to be used again",
+    ended(up(key_lifetime_ns=10**9).request("a").crash().later(2000), "blocked"),
+)
+holds(
+    "DUR-6", "a failed limit of tries", ended(up(Plan(Seq("m", (Call("a", "flaky", tries=1),)))).request("a").crash())
+)
+
+# --- DUR-6: and what may not --------------------------------------------------------------------------------------------
+breaks("DUR-6", "a restart fails what it finds unfinished", ended(up().call("a").crash()), "stuck")
+breaks(
+    "DUR-6",
+    "a restart of the engine blocks it",
+    ended(up().up("engine").request("a").applied().kill(unit="engine", incarnation=2).reply(), "blocked"),
+    "stuck",
+)
+breaks(
+    "DUR-6",
+    "a call that may be repeated is given up with its first answer",
+    ended(up().request("a").applied().reply(delivery="dropped"), "blocked"),
+    "stuck",
+)
+breaks("DUR-6", "so is a read", ended(up(plan("a reader", "b ledger a")).request("a").crash()), "stuck")
+breaks(
+    "DUR-6",
+    "its receiver says that the shipment is there, and the run is blocked",
+    ended(up(plan("a registry", "b ledger a")).request("a").applied().crash().look_up("a", "found"), "blocked"),
+    "stuck",
+)
+
+
+# --- SIG-3 --------------------------------------------------------------------------------------------------------------
+def held() -> Story:
+    """Paused, with what comes next planned and ready."""
+    return up().call("a").halt().status("running", paused=True, ops=OPEN).later(500)
+
+
+holds(
+    "SIG-3",
+    "let go on, and then refused",
+    ended(held().go_on().request("b").reply("rejected")),
+)
+breaks(
+    "SIG-3",
+    "let go on, and blocked: nothing can move",
+    held().go_on().status("blocked", ops=OPEN, error="nothing can move").settled(),
+    "stuck",
+)
