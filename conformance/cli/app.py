@@ -309,15 +309,14 @@ def list_(
 
 @app.command(name="explain")
 def explain_(
-    name: Annotated[
-        str | None, Parameter(name="ID", help="Obligation, profile, fault, mutant, error or exit code, case.")
-    ] = None,
+    name: Annotated[str | None, Parameter(name="ID", help="Whatever a report names, or a file.")] = None,
     /,
     *,
     common: Common = PLAIN,
 ) -> int:
-    """Explain an obligation (DUR-3), a profile, a kind of fault that was reported (F17), a mutant, an error or exit code, or a
-    saved case: what was found out of it, and its space-time table. Without one, list what can be explained.
+    """Explain an obligation (DUR-3), a profile, a kind of fault that was reported (F17), a mutant, an error or exit code, an
+    interruption (storm, kill@ack:start), a scenario, a fault (network:clog), a certificate, or a saved case: what was found out
+    of it, and its space-time table. Without one, list what can be explained.
     """
 
     def body(session: Session) -> Done:

@@ -1,5 +1,5 @@
-"""`explain`: an obligation, a profile, a reported fault, a mutant, an error code, an exit code or a case, in words, as
-`Explained` events.
+"""`explain`: an obligation, a profile, a reported fault, a mutant, an error code, an exit code, an interruption, a fault, a
+case or a certificate, in words, as `Explained` events.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance import events as e
 from conformance import invocation
 from conformance.certificate import is_certificate
-from conformance.cli import certificates, codes, listing, relations, usage
+from conformance.cli import certificates, codes, happenings, listing, relations, usage
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
@@ -55,10 +55,15 @@ def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
         yield certificates.explained(Path(wanted))
     elif store is not None and (path := _case_file(store, wanted)) is not None:
         yield _case(path, store.load_case(str(path)))
+    elif (happening := happenings.explained(wanted)) is not None:
+        yield happening
     else:
-        known = [*promises, *profiles, *listing.faults(), *codes.CODES, *mutants]
+        known = [*promises, *profiles, *listing.faults(), *codes.CODES, *mutants, *happenings.known()]
         hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = "an obligation, a profile, a fault, a mutant, an error code, an exit code, a case or a certificate"
+        expected = (
+            "an obligation, a profile, a fault, an interruption, a scenario, a mutant, an error code, an exit code, a case or "
+            "a certificate"
+        )
         raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
 
 

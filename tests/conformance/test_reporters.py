@@ -403,7 +403,7 @@ def test_what_nobody_claims_and_nothing_was_seen_of_is_one_line() -> None:
     """A hundred rows of nothing would hide the few that say something; machines get all of them."""
     idle = [e.VerdictReached(Verdict(f"BUD-{n}", "not-claimed", 0, 3)) for n in range(1, 5)]
     seen = e.VerdictReached(Verdict("EFF-1", "not-claimed", 2, 3, observed="violated", anomalies=("twice",)))
-    events = (*idle, seen, e.CampaignEnded({}, 1, 1, ExitCode.PASSED))
+    events: tuple[e.Event, ...] = (*idle, seen, e.CampaignEnded({}, 1, 1, ExitCode.PASSED))
     for kind in ("plain", "pretty"):
         out, _ = reported(kind, events)
         assert "BUD-" not in out
