@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
+from scenarios.history import Applied, Replied
 from scenarios.index import Facts
 
 if TYPE_CHECKING:
@@ -68,6 +69,25 @@ def fork(facts: Facts, op: str) -> tuple[Use, Use] | None:
     found = uses(facts, op)
     other = next((use for use in found if use.nonce != found[0].nonce), None)
     return (found[0], other) if other else None
+
+
+def given(facts: Facts) -> dict[str, dict[str, int]]:
+    """Call or wait → every answer that anybody gave of it, with the first event at which it may have been known.
+
+    What a service made counts as given though its reply was lost: it may have been asked for it again.
+    """
+    found: dict[str, dict[str, int]] = {}
+    by_call = {request.event.call: request.op for request in facts.requests}
+    for at, event in enumerate(facts.history.events):
+        if isinstance(event, Applied | Replied) and event.call in by_call and event.nonce is not None:
+            found.setdefault(by_call[event.call], {}).setdefault(event.nonce, at)
+    for notice in facts.notices():
+        if notice.about is not None and notice.nonce is not None:
+            found.setdefault(notice.about, {}).setdefault(notice.nonce, notice.asked_at)
+    for wait in facts.history.plan.waits():
+        sent = {one.nonce: one.asked_at for one in facts.signals if one.name == wait.signal and one.nonce is not None}
+        found.setdefault(wait.id, {}).update(sent)
+    return found
 
 
 def lineage(facts: Facts) -> nx.DiGraph[Node]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
-from scenarios.lineage import fork
+from scenarios.lineage import fork, given
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
-from scenarios.plan import Nondet
+from scenarios.plan import Artifact, Call, Model, Nondet, Wait
 from scenarios.verdict import Finding, Violation
 
 
@@ -152,7 +152,8 @@ def _firsts(violations: tuple[Violation, ...]) -> Iterator[Violation]:
     "DUR-3",
     kind="safety",
     profile="Durable",
-    promise="An accepted result is reused and never worked out again, and everything downstream carries that one result.",
+    promise="An accepted result is reused and never worked out again, and everything downstream carries that one result and "
+    "no other.",
     tested_by="kill after an acceptance, with services that answer differently every time",
     anomaly=("amnesia", "forked lineage"),
     minimum=3,
@@ -160,6 +161,7 @@ def _firsts(violations: tuple[Violation, ...]) -> Iterator[Violation]:
         "results are kept in memory or written only when the whole run ends",
         "a step's result is committed after the next step was dispatched",
         "recovery restarts the flow, or a whole group of parallel steps, instead of its unfinished parts",
+        "what a step hands on is put together anew by position or by type, and not by whose answer it is",
     ),
     learnt_from=("F08", "F09", "F12", "F56"),
 )
@@ -173,7 +175,7 @@ def accepted_result_is_reused(history: History) -> Finding:
     ]
     again = (violation for op in facts.calls if (violation := recomputed(facts, op)))
     forked = (violation for op in facts.ancestors if (violation := _forked(facts, op)))
-    return Finding(len(tested), (*again, *forked))
+    return Finding(len(tested), (*again, *forked, *_not_handed_on(facts)))
 
 
 def recomputed(facts: Facts, op: str) -> Violation | None:
@@ -211,6 +213,31 @@ def _forked(facts: Facts, op: str) -> Violation | None:
         f"Two answers of {op!r} were used: {one.nonce} was {one.where} first, then {other.nonce} was {other.where}."
     )
     return blame("forked lineage", sentence, (one.at, other.at), op)
+
+
+def _not_handed_on(facts: Facts) -> Iterator[Violation]:
+    """The first request of each operation without an answer that its plan has it hand on, or with one that nobody had given."""
+    known = given(facts)
+    named = {leaf.id: leaf.carries for leaf in facts.history.plan.leaves() if isinstance(leaf, Call | Model | Artifact)}
+    for op, names in named.items():
+        sent = [(request, name) for request in facts.dispatches(op) for name in names if _has_answers(facts, name)]
+        for request, name in sent:
+            nonce = request.carries.get(name)
+            if nonce is None and name in facts.ancestors[op]:
+                sentence = f"{op!r} was sent without the answer of {name!r}, which the plan has it hand on."
+                yield blame("amnesia", sentence, (request.at,), op)
+                break
+            if nonce is not None and known.get(name, {}).get(nonce, request.at) >= request.at:
+                sentence = f"{op!r} was sent with {nonce} as the answer of {name!r}, which nobody had given to that."
+                yield blame("forked lineage", sentence, (request.at,), op)
+                break
+
+
+def _has_answers(facts: Facts, name: str) -> bool:
+    """Is it accepted with an answer, whatever happens?"""
+    leaf = facts.history.plan.leaf(name)
+    certain = isinstance(leaf, Model) or (isinstance(leaf, Call) and not leaf.tolerate)
+    return certain or (isinstance(leaf, Wait) and leaf.timeout_ns is None)
 
 
 @obligation(
