@@ -1,4 +1,7 @@
-"""Mutants of DLN-1 to DLN-3: time that begins anew, that nobody is told of, and runs that hang on who asked for them."""
+"""Mutants of DLN-1 to DLN-3: time that begins anew, that nobody is told of, and runs that hang on who asked for them.
+
+And one of BUD-1: time that is allowed, and never over.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import trio
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
+from reference_runtime.budget import Budget
 from reference_runtime.deadlines import Deadlines
 from reference_runtime.ownership import Ownership
 from reference_runtime.server import Server
@@ -109,3 +113,16 @@ def task_of_a_connection(patch: Patch) -> None:
     original_submit, original_converse = Server.submit, Server._converse  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Server, "submit", submit)
     patch.replace(Server, "_converse", converse)
+
+
+@mutant("elapsed-not-limited", "BUD-1", shown_by="siesta/undisturbed")
+def elapsed_not_limited(patch: Patch) -> None:
+    """How long a run may take in all is written down, and nobody looks at the clock."""
+
+    def ends_at(self: Budget, task: str) -> tuple[int, str] | None:
+        found = original(self, task)
+        return None if found is not None and found[1].startswith("allowance") else found
+
+    original = Budget.ends_at
+    patch.replace(Budget, "ends_at", ends_at)
+    patch.replace(Budget, "elapsed_exhausted", lambda _self, _account, _now_ns: False)

@@ -22,6 +22,7 @@ from scenarios.spending import (
     shown,
     spent,
 )
+from scenarios.terms import bound_by_time, term_of
 from scenarios.verdict import Finding, Violation
 
 
@@ -35,13 +36,14 @@ def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
     kind="safety",
     profile="Budget",
     promise="Whenever work is admitted, what is used, reserved and unknown is within the allowance, also side by side.",
-    tested_by="requests side by side whose reservations do not fit into the allowance together",
+    tested_by="requests side by side whose reservations do not fit into the allowance together, and time that is slept away",
     anomaly="overspend",
     minimum=3,
     causes=(
         "whether there is enough is looked up first and written down later, so that two are let in by one look",
         "only what was confirmed counts, and not what those under way may still cost",
         "each worker, or each try, has the whole allowance for itself",
+        "the time that a run may take is written down, and nobody looks at the clock",
     ),
     learnt_from=("F57",),
 )
@@ -55,7 +57,7 @@ def admissions_stay_within_the_allowance(history: History) -> Finding:
             exercised += sum(one.amount(kind) > 0 for one in found)
         violations += _overdrawn(facts, kind, most, found)
         violations += _shown_overdrawn(facts, kind, most)
-    return Finding(exercised, (*violations, *_crowded(facts, found)))
+    return Finding(exercised, (*violations, *_crowded(facts, found), *_after_its_time(facts)))
 
 
 def _overdrawn(facts: Facts, kind: Kind, most: int, found: Sequence[Charge]) -> Iterator[Violation]:
@@ -97,6 +99,19 @@ def _crowded(facts: Facts, found: Sequence[Charge]) -> Iterator[Violation]:
             sentence = f"{charge.op!r} was sent beside {len(beside)} others, where {most} at a time were allowed."
             yield blame("overspend", sentence, (*(one.at for one in beside), charge.at), charge.op)
             return
+
+
+def _after_its_time(facts: Facts) -> Iterator[Violation]:
+    """The first operation that was begun when all the time that the run may take had passed."""
+    allowance = facts.history.plan.allowance
+    allowed_ns = allowance.elapsed_ns if allowance is not None else None
+    term = term_of(facts, allowed_ns)
+    firsts = {one.op: one for one in reversed(bound_by_time(facts))} if term is not None else {}
+    late = next((one for one in reversed(firsts.values()) if term is not None and term.is_over(facts, one.at)), None)
+    if late is not None and term is not None and allowed_ns is not None:
+        seconds = (late.event.at_ns - facts.at_ns(term.from_at)) / 1e9
+        sentence = f"The run may take {allowed_ns / 1e9:g} s in all, and {late.op!r} was begun after {seconds:.3g} s."
+        yield blame("overspend", sentence, (term.from_at, late.at), late.op)
 
 
 @obligation(

@@ -5,53 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import attrs
-
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
-from scenarios.observed import Request
-from scenarios.plan import Compensate
 from scenarios.tenure import is_calm
+from scenarios.terms import ON_ITS_WAY_NS, Term, bound_by_time, term_of
 from scenarios.verdict import Finding, Violation
-
-#: How long a request, or a word about a run, may be on its way: what was in time may arrive so much later.
-_ON_ITS_WAY_NS = 1_000_000_000
-
-
-@attrs.frozen
-class _Term:
-    """The time of a run: `from_at` is the event of its admission that is known for certain, `end_ns` its latest end."""
-
-    from_at: int
-    end_ns: int
-
-    def is_over(self, facts: Facts, at: int, ahead_ns: int = 0) -> bool:
-        """Is it over for certain, also for what was on its way at event `at`, or so long after that?"""
-        at_ns = facts.at_ns(at)
-        lost_ns = facts.lost_ns(facts.at_ns(self.from_at), at_ns)
-        return at_ns + ahead_ns > self.end_ns + _ON_ITS_WAY_NS + lost_ns
-
-
-def _term(facts: Facts) -> _Term | None:
-    """The deadline of the run, where it has one and its clock is the observer's."""
-    deadline_ns, start = facts.history.plan.deadline_ns, facts.start_ok()
-    if deadline_ns is None or start is None or start.answered_at is None or facts.struck("jump"):
-        return None
-    return _Term(start.answered_at, facts.at_ns(start.answered_at) + deadline_ns)
-
-
-def _bound_by(facts: Facts) -> list[Request]:
-    """The requests that a deadline forbids when it has passed: to undo something, or to ask what was done, is none."""
-    begins, ends = facts.storm
-    guards = facts.history.plan.guards
-    return [
-        one
-        for one in facts.requests
-        if not (one.event.lookup or isinstance(facts.calls.get(one.op), Compensate) or facts.late(one))
-        and not begins <= one.at < ends
-        and not any(guard.kind == "detached" for guard in guards(one.op))
-    ]
 
 
 @obligation(
@@ -72,24 +31,24 @@ def _bound_by(facts: Facts) -> list[Request]:
 )
 def deadline_holds_through_restarts_and_retries(history: History) -> Finding:
     facts = look(history)
-    term = _term(facts)
+    term = term_of(facts, history.plan.deadline_ns)
     if term is None:
         return Finding()
     return Finding(_ran_out(facts, term), (*_begun_after(facts, term), *_waiting_after(facts, term)))
 
 
-def _ran_out(facts: Facts, term: _Term) -> int:
+def _ran_out(facts: Facts, term: Term) -> int:
     """How many crashes and repeats there were in the time of a run whose deadline passed before it was done."""
     ended = next((seen for seen in facts.statuses if seen.status.state in TERMINAL), None)
-    if ended is None or ended.status.state == "done" or facts.at_ns(ended.answered) < term.end_ns - _ON_ITS_WAY_NS:
+    if ended is None or ended.status.state == "done" or facts.at_ns(ended.answered) < term.end_ns - ON_ITS_WAY_NS:
         return 0
     crashes = sum(term.from_at < at < ended.asked for at in facts.deaths)
     repeats = sum(max(0, len(facts.dispatches(op)) - 1) for op in facts.calls)
     return crashes + repeats
 
 
-def _begun_after(facts: Facts, term: _Term) -> Iterator[Violation]:
-    late = next((one for one in _bound_by(facts) if term.is_over(facts, one.at)), None)
+def _begun_after(facts: Facts, term: Term) -> Iterator[Violation]:
+    late = next((one for one in bound_by_time(facts) if term.is_over(facts, one.at)), None)
     if late is not None:
         seconds = (late.event.at_ns - facts.at_ns(term.from_at)) / 1e9
         deadline_ns = facts.history.plan.deadline_ns or 0
@@ -97,13 +56,13 @@ def _begun_after(facts: Facts, term: _Term) -> Iterator[Violation]:
         yield blame("replenished allowance", sentence, (term.from_at, late.at), late.op)
 
 
-def _waiting_after(facts: Facts, term: _Term) -> Iterator[Violation]:
+def _waiting_after(facts: Facts, term: Term) -> Iterator[Violation]:
     """A run that only waits when its time has been over for a while, with everybody there who could end it."""
     for seen in facts.statuses:
         asked_ns = facts.at_ns(seen.asked)
         if seen.status.state != "waiting" or not term.is_over(facts, seen.asked):
             continue
-        if is_calm(facts, seen, _ON_ITS_WAY_NS):
+        if is_calm(facts, seen, ON_ITS_WAY_NS):
             late = (asked_ns - term.end_ns) / 1e9
             sentence = f"The deadline of the run passed {late:.3g} s ago, and it is shown waiting."
             yield blame("stuck", sentence, (term.from_at, seen.asked, seen.answered))
@@ -128,8 +87,8 @@ def _waiting_after(facts: Facts, term: _Term) -> Iterator[Violation]:
 )
 def time_left_is_handed_on(history: History) -> Finding:
     facts = look(history)
-    term = _term(facts)
-    sent = _bound_by(facts) if term is not None else []
+    term = term_of(facts, history.plan.deadline_ns)
+    sent = bound_by_time(facts) if term is not None else []
     found: list[Violation] = []
     silent = next((one for one in sent if one.event.remaining_ns is None), None)
     if silent is not None:

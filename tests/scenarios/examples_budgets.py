@@ -9,7 +9,7 @@ import attrs
 from scenarios.history import Usage
 from scenarios.operation import Allowance
 from scenarios.plan import Op, Plan
-from tests.scenarios.build import Story, par, plan
+from tests.scenarios.build import MS, Story, par, plan
 from tests.scenarios.examples import breaks, holds
 
 
@@ -77,6 +77,47 @@ holds(
     .request("a")
     .request("c"),
     exercised=0,
+)
+TERM = allowed(Allowance(elapsed_ns=2_000 * MS), "a ledger", "s sleep 9000", "b ledger a")
+holds(
+    "BUD-1",
+    "its time is over while it sleeps, and it ends",
+    Story(TERM)
+    .up()
+    .start()
+    .call("a")
+    .later(2100)
+    .status("failed", reason="allowance-exhausted: elapsed", usage={"elapsed_ns": Usage(2_000 * MS, 2_100 * MS)})
+    .settled(),
+    exercised=0,
+)
+holds(
+    "BUD-1",
+    "what was begun in time is repeated after it, and what was on its way arrives",
+    Story(allowed(Allowance(elapsed_ns=2_000 * MS), "a flaky", "b ledger a"))
+    .up()
+    .start()
+    .later(1900)
+    .call("a", "error")
+    .later(800)
+    .call("a")
+    .later(100)
+    .call("b")
+    .status("failed", reason="allowance-exhausted: elapsed")
+    .settled(),
+    exercised=0,
+)
+breaks(
+    "BUD-1",
+    "it may take two seconds, sleeps for nine, and goes on",
+    Story(TERM).up().start().call("a").later(9000).call("b").done().settled(),
+    "overspend",
+)
+breaks(
+    "BUD-1",
+    "a restart gives it the same time again",
+    Story(TERM).up().start().call("a").later(1900).crash().later(1900).call("b").done().settled(),
+    "overspend",
 )
 breaks(
     "BUD-1",

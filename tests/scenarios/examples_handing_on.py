@@ -24,7 +24,10 @@ def ask() -> Story:
 
 
 holds(
-    "DUR-3", "two answers and a signal are handed on", up(GATE).call("a").crash().signal("1").call("b").done().settled()
+    "DUR-3",
+    "two answers and a signal are handed on",
+    up(GATE).call("a").crash().signal("1").call("b").done().settled(),
+    exercised=0,
 )
 holds(
     "DUR-3",
@@ -52,6 +55,7 @@ holds(
     "DUR-3",
     "its receiver has given notice of it",
     up(plan("a mailer", "b ledger a")).request("a").applied().kill().notice("a").up().call("b").done().settled(),
+    exercised=0,
 )
 ARMS = Plan(
     Seq(
