@@ -208,7 +208,12 @@ def mutants_(
     config: Config = None,
     only: Annotated[
         tuple[str, ...],
-        Parameter(consume_multiple=True, negative=(), show_default=False, help="Mutants, or all of RTY-1, or of RTY."),
+        Parameter(
+            consume_multiple=True,
+            negative=(),
+            show_default=False,
+            help="Mutants, or all of obligation RTY-1, or of group RTY.",
+        ),
     ] = (),
     seeds: Annotated[int, Parameter(help="Drawn seeds to try of a mutant after the scenario it names.")] = 500,
     jobs: Jobs = None,

@@ -12,7 +12,7 @@ import contextlib
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -86,7 +86,7 @@ def chosen(only: Sequence[str]) -> tuple[str, ...]:
     Raises `SimkitError` for a word that is none of these.
     """
     known = all_mutants()
-    wanted = {word.upper() if word.upper() in (*CATALOGUE, *GROUPS) else find(word).name for word in only}
+    wanted = {word.upper() if word.upper() in (*CATALOGUE, *GROUPS) else _meant(word) for word in only}
     return tuple(
         name
         for name, one in known.items()
@@ -99,16 +99,28 @@ def find(name: str) -> Mutant:
     known = all_mutants()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, 3) or sorted(known)
-    raise SimkitError(
-        Problem(
-            "mutant-unknown",
-            f"there is no mutant {name!r}",
-            "--mutant",
-            "one of " + ", ".join(near),
-            "`simkit list --mutants` shows all of them",
-        )
-    )
+    raise _unknown(name, f"--mutant {name}", f"one of {len(known)} mutants", known)
+
+
+def _meant(word: str) -> str:
+    """The mutant that a word of `--only` names."""
+    known = all_mutants()
+    if word in known:
+        return word
+    expected = "a mutant (no-key), an obligation (RTY-1) or a group of them (EFF)"
+    raise _unknown(word, f"--only {word}", expected, [*known, *CATALOGUE, *GROUPS])
+
+
+def _unknown(name: str, where: str, expected: str, known: Iterable[str]) -> SimkitError:
+    """What was meant, where anything comes near; never all that there is."""
+    by_lower = {one.lower(): one for one in known}
+    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, 3)]
+    if not near:  # a word of a longer name, as `key` of `no-key`
+        near = [one for one in by_lower.values() if name.lower() in one.lower()][:3]
+    hint = "`simkit list mutants` shows all of them"
+    if near:
+        hint = f"did you mean {' or '.join(near)}? {hint}"
+    return SimkitError(Problem("mutant-unknown", f"there is no mutant {name!r}", where, expected, hint))
 
 
 @contextlib.contextmanager

@@ -211,3 +211,31 @@ def test_outlines_are_what_the_mutants_register() -> None:
     """Read from the source, they are the same in the same order."""
     registered = [(one.name, one.obligation, one.change, one.shown_by, one.config) for one in all_mutants().values()]
     assert [attrs.astuple(one) for one in outlines().values()] == registered
+
+
+@pytest.mark.parametrize(
+    ("ask", "where", "expected", "hint"),
+    [
+        (lambda: find("no-kee"), "--mutant no-kee", "mutants", "did you mean no-key"),
+        (lambda: find("nope"), "--mutant nope", "mutants", "`simkit list mutants`"),
+        (lambda: find("zzqqxx"), "--mutant zzqqxx", "mutants", "`simkit list mutants`"),
+        (
+            lambda: chosen(["NOPE"]),
+            "--only NOPE",
+            "an obligation (RTY-1) or a group of them (EFF)",
+            "`simkit list mutants`",
+        ),
+        (lambda: chosen(["RTY-01"]), "--only RTY-01", "an obligation (RTY-1)", "did you mean RTY-1"),
+    ],
+)
+def test_a_mutant_that_is_none_is_told_in_few_words(
+    ask: Callable[[], object], where: str, expected: str, hint: str
+) -> None:
+    """By the option that named it, with the nearest; never with hundreds of names."""
+    with pytest.raises(SimkitError) as caught:
+        ask()
+    problem = caught.value.problem
+    assert (problem.code, problem.where) == ("mutant-unknown", where)
+    assert expected in problem.expected
+    assert hint in problem.hint
+    assert max(len(problem.expected), len(problem.hint)) < 160
