@@ -11,6 +11,7 @@ import attrs
 
 from conformance import evidence
 from conformance.campaign.happenings import Happenings
+from conformance.campaign.kinds import CASES_MAX, Kinds, kinds
 from conformance.campaign.vitality import Vitality
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 #: Makes the failure `kind` of a judged run small; None where it cannot.
 Shrinks: TypeAlias = "Callable[[Judged, str], Small | None]"
-#: Cases kept of one kind of violation (obligation and anomaly); a mutant fails in hundreds of seeds alike.
-CASES_MAX = 3
 _SHOWN_MAX = 3
 
 
@@ -94,12 +93,6 @@ class _Kept:
     small: Small
     case_id: str | None
     folder: str
-
-
-def _kinds(judged: Judged) -> list[tuple[str, str]]:
-    """Obligation and anomaly of each violation, each once."""
-    kinds = ((id_, one.anomaly) for id_, finding in judged.findings.items() for one in finding.violations)
-    return list(dict.fromkeys(kinds))
 
 
 def claimed_ids(target: Target) -> frozenset[str]:
@@ -162,7 +155,7 @@ class Docket:
         self._store = store
         self._emit = emit
         self._totals = {id_: Tally() for id_ in OBLIGATIONS}
-        self._kinds: Counter[tuple[str, str]] = Counter()
+        self._kinds = Kinds()
         self._troubles: list[Problem] = []
         self._manifest, self._tier, self._show, self._again = target.manifest, tier, show, again
         self._shrinks = shrinks
@@ -195,8 +188,9 @@ class Docket:
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
         small = self._made_small(judged)
-        fresh = self._is_fresh(judged)
-        whole = fresh and not small.keys() >= set(_kinds(judged))
+        due = self._shrinks is None or self._kinds.needs_whole(judged, small, self.claimed)
+        fresh = self._kinds.is_fresh(judged)
+        whole = fresh and due
         case_id = self._keep(judged) if whole else next((one.case_id for one in small.values()), None)
         seen_in = self._keep_seen(judged, case_id) if whole and case_id else ""
         outcome = self._outcome(judged)
@@ -310,21 +304,22 @@ class Docket:
         found: dict[tuple[str, str], _Kept] = {}
         if self._shrinks is None or judged.case is None:
             return found
-        for kind in _kinds(judged):
-            if self._kinds[kind] or kind in found or kind[0] not in self.claimed:
+        for kind in kinds(judged):
+            if self._kinds.has(kind) or kind in found or kind[0] not in self.claimed:
                 continue
             small = self._shrinks(judged, " ".join(kind))
             if small is None:
                 continue
             kept = self._keep_small(small)
+            self._kinds.made_small(kinds(small.judged))
             found |= {
-                other: kept for other in _kinds(small.judged) if other == kind or self._is_due(other, judged, found)
+                other: kept for other in kinds(small.judged) if other == kind or self._is_due(other, judged, found)
             }
         return found
 
     def _is_due(self, kind: tuple[str, str], judged: Judged, found: Collection[tuple[str, str]]) -> bool:
         """Whether a small run that was made for another failure may be shown for this one too."""
-        return not self._kinds[kind] and kind in _kinds(judged) and kind not in found and kind[0] in self.claimed
+        return not self._kinds.has(kind) and kind in kinds(judged) and kind not in found and kind[0] in self.claimed
 
     def _keep_small(self, small: Small) -> _Kept:
         judged = small.judged
@@ -344,14 +339,6 @@ class Docket:
         origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=kept.case_id)
         found = describe(judged.history, violation, id_, OBLIGATIONS[id_].name, origin)
         self._emit(attrs.evolve(found, kept=kept.folder, shrunk=small.told, decides=small.decides))
-
-    def _is_fresh(self, judged: Judged) -> bool:
-        """Does the run show something that few told ones show? Counts it when it does."""
-        kinds = set(_kinds(judged))
-        fresh = judged.case is not None and any(self._kinds[kind] < CASES_MAX for kind in kinds)
-        if fresh:
-            self._kinds.update(kinds)
-        return fresh
 
     def _keep(self, judged: Judged) -> str | None:
         """Save the run's case; None when the store refuses it, which is told."""

@@ -212,7 +212,7 @@ def mutants_(
             consume_multiple=True,
             negative=(),
             show_default=False,
-            help="Mutants, or all of obligation RTY-1, or of group RTY.",
+            help="Mutants, or all of an obligation (RTY-1) or group (RTY).",
         ),
     ] = (),
     seeds: Annotated[int, Parameter(help="Drawn seeds to try of a mutant after the scenario it names.")] = 500,

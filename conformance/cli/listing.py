@@ -29,6 +29,7 @@ def cases(store: Store) -> Iterator[e.Listed | Problem]:
             "world": str(case.world),
             "seed": "" if case.seed is None else str(case.seed),
             "scenario": str(case.scenario.get("name", "")),
+            "shrunk": str(case.options.get("shrunk", "")),
         }
         yield e.Listed("cases", path.stem, _findings(case.expect or {}), fields)
 

@@ -99,15 +99,17 @@ class Plain:
 
 
 def failure(event: e.ViolationFound, before: e.ViolationFound | None = None) -> list[str]:
-    """The failure block of a claimed promise. `before` was told of the same run; a table it has shown is not shown again."""
-    table_lines = [] if wording.is_told(event, before) else spacetime(event.table)
+    """The failure block of a claimed promise. `before` was told of the same run: its table is not shown again."""
+    if lines := wording.also(event, before):
+        return ["", *lines]
+    table_lines = spacetime(event.table)
     return [
         "",
         f"FAIL {wording.heading(event)}",
         event.sentence,
         *(["", *table_lines] if table_lines else []),
         "",
-        *labelled(wording.facts(event, before)),
+        *labelled(wording.facts(event)),
         "",
         *wording.replays(event),
     ]

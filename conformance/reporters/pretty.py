@@ -116,14 +116,19 @@ class Pretty:
         if not event.claimed:
             return
         before = self._tally.before(event)
+        if lines := wording.also(event, before):
+            print_()
+            for n, line in enumerate(lines):
+                self._whole(line, "" if n else "bold red")
+            return
         print_()
         print_(Rule(Text(f"FAIL {wording.heading(event)}", "bold red"), align="left", style="red"))
         print_(Text(event.sentence))
-        if event.table and not wording.is_told(event, before):
+        if event.table:
             print_()
             print_(_spacetime(event.table, self._console.width))
         print_()
-        self._labelled(wording.facts(event, before))
+        self._labelled(wording.facts(event))
         print_()
         for line in wording.replays(event):
             self._whole(line, "bold")

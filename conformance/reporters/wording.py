@@ -57,24 +57,31 @@ def run(scenario: str, seed: int | None) -> str:
     return scenario if seed is None else f"{scenario}, seed {seed}"
 
 
-def facts(event: e.ViolationFound, before: e.ViolationFound | None = None) -> list[tuple[str, str]]:
-    """The labelled lines of a failure block between its table and its replay lines; `before` was told of the same run."""
-    same = f" (same run as {before.obligation} {before.anomaly} above)" if before else ""
+def facts(event: e.ViolationFound) -> list[tuple[str, str]]:
+    """The labelled lines of a failure block between its table and its replay lines."""
     rows = [
         ("why", event.why),
         ("decides", event.decides),
         ("shrunk", event.shrunk),
         ("where", event.where),
-        ("run", run(event.scenario, event.seed) + same),
+        ("run", run(event.scenario, event.seed)),
         ("kept", event.kept),
         ("explain", invocation.line("explain", event.obligation)),
     ]
     return [(label, text) for label, text in rows if text]
 
 
-def is_told(event: e.ViolationFound, before: e.ViolationFound | None) -> bool:
-    """Whether the table of this violation shows nothing that the one before has not shown."""
-    return before is not None and {row.index for row in event.table} <= {row.index for row in before.table}
+def also(event: e.ViolationFound, before: e.ViolationFound | None) -> list[str]:
+    """The few lines of a violation in a run whose table has been shown with the one `before`; none where it has not."""
+    if before is None or not before.table:
+        return []
+    rows = [("why", event.why), ("decides", event.decides), ("explain", invocation.line("explain", event.obligation))]
+    told = [f"  {label}: {text}" for label, text in rows if text and text != getattr(before, label, "")]
+    return [
+        f"FAIL {heading(event)} (same run as {before.obligation} {before.anomaly} above)",
+        f"  {event.sentence}",
+        *told,
+    ]
 
 
 def replays(event: e.ViolationFound) -> list[str]:

@@ -289,12 +289,14 @@ def test_a_long_key_shows_its_head() -> None:
 
 @pytest.mark.parametrize("kind", ["pretty", "plain"])
 def test_findings_of_one_run_show_its_table_once(kind: reporters.Format) -> None:
-    """The second block says whose run it is, and repeats no table; a finding of another run has its own."""
+    """The second is a few lines that say whose run it is; a finding of another run has a table and a block of its own."""
     second = violation(obligation="EFF-1", anomaly="twice")
     other = violation(obligation="EFF-2", anomaly="thrice", case_id="ba9876543210")
     out, _ = reported(kind, (violation(), second, other))
     assert out.count("(same run as DUR-3 recomputed above)") == 1
-    assert out.count("kill@buy#1.received struck") == 3
+    assert out.count("kill@buy#1.received struck") == 2
+    assert out.count("simkit explain EFF-1") == 1
+    assert out.count("simkit replay 0123456789ab") == 2
     assert len(re.findall(r"fault: kill@buy#1\.", out.replace("\n", " "))) == 2
 
 

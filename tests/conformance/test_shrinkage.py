@@ -145,6 +145,20 @@ def test_a_campaign_shows_and_keeps_the_small_run(tmp_path: Path, small: Small) 
     assert any(isinstance(one, e.Progress) and f"to shrink DUR-1 amnesia of seed {SEED}" in one.note for one in told)
 
 
+def test_only_the_small_run_of_a_kind_is_kept(tmp_path: Path, capsys: Any) -> None:
+    """However many seeds fail alike: one case, which says how small it was made and of which seed; no original beside it."""
+    store = Store(tmp_path)
+    told = run(store, *range(SEED, SEED + 12), shrink=(60, 0.0))
+    failed = [one for one in told if isinstance(one, e.RunFinished) and one.outcome == "fail"]
+    assert len(failed) > 1
+    cases = [case for _, case in store.list_cases() if isinstance(case, Case)]
+    kinds = [kind for case in cases for kind in (case.expect or {})["all"]]
+    assert len(cases) <= len(set(kinds))
+    assert all(case.options["shrunk"] and case.seed is not None for case in cases)
+    assert cli.main(["cases", "--store", str(tmp_path), "--format", "plain"]) == 0
+    assert capsys.readouterr().out.count("shrunk ") == len(cases)
+
+
 def test_a_case_is_explained_by_what_was_found_out(tmp_path: Path, capsys: Any) -> None:
     """`simkit explain CASE`: what it shows, what decides, and the table of the run; by an id or its beginning."""
     store = Store(tmp_path)
