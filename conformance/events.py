@@ -66,6 +66,8 @@ class Progress:
     done: int
     total: int | None = None
     note: str = ""
+    unit: str = "runs"  # what is counted; each has a time of its own
+    stopping: bool = False  # it has been asked to stop, so that nobody knows what is left
 
 
 @attrs.frozen

@@ -179,7 +179,7 @@ def mutants(
     for one in examine_all(names, Runs(target, config, seeds), jobs, stopping):
         judged.append(one)
         emit(one)
-        emit(Progress(len(judged), len(names), one.mutant))
+        emit(Progress(len(judged), len(names), one.mutant, "mutants"))
     return summarise(judged, len(names))
 
 

@@ -159,7 +159,7 @@ def run_seeds(
     scenarios = [(seed, drawn(target, seed)) for seed in seeds]
     docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
     run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
-    return summarise(docket.verdicts(uncovered=uncovered(target)), docket, stopped=stopping())
+    return summarise(docket.verdicts(uncovered=uncovered(target)), docket, seeds=docket.runs, stopped=stopping())
 
 
 def killable(target: Target) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.matrix import check_target
 from conformance.campaign.seedwork import Kernel, Order, run_batch, run_seed
 from conformance.campaign.shrinkage import Bounds, shrink_failure
+from conformance.campaign.sufficiency import advice
 from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
 from conformance.simulate import can_be_simulated
@@ -87,9 +88,9 @@ def run(
         for judged in batch:
             docket.add(judged)
         done |= {judged.seed for judged in batch}
-        emit(Progress(len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else ""))
+        emit(Progress(len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else "", "seeds"))
     docket.tell_happenings(parsed.folder)
-    return summarise(docket.verdicts(), docket, stopped=stopping())
+    return summarise(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
 
 
 def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[], bool]) -> Shrinks:
@@ -100,15 +101,15 @@ def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[],
             note = (
                 f"to shrink {kind} of seed {judged.seed}: {far.departures} choices, {far.preemptions} pre-emptions left"
             )
-            emit(Progress(far.runs, far.runs_max, note))
+            emit(Progress(far.runs, far.runs_max, note, "tries"))
 
         return shrink_failure(target, judged, kind, bounds, tell, stopping)
 
     return shrinks
 
 
-def summarise(verdicts: dict[str, Verdict], docket: Docket, *, stopped: bool) -> Summary:
-    """The exit code a campaign by seeds has earned."""
+def summarise(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopped: bool) -> Summary:
+    """The exit code that a campaign of so many seeds has earned; where it was too small, about how many would do."""
     codes = [ExitCode.PASSED]
     failed = [one for one in verdicts.values() if one.outcome == "fail"]
     unsure = [one.obligation for one in verdicts.values() if one.outcome == "inconclusive"]
@@ -125,6 +126,8 @@ def summarise(verdicts: dict[str, Verdict], docket: Docket, *, stopped: bool) ->
     if code is ExitCode.PASSED:
         return Summary(code, "every claimed obligation held")
     reason = f"nothing violated; not put to the test often enough by {docket.runs} runs: {', '.join(unsure)}"
+    if told := advice([one for one in verdicts.values() if one.outcome == "inconclusive"], seeds):
+        reason += f"; {told}"
     if docket.troubles:
         reason = f"{len(docket.troubles)} of {docket.runs} runs could not be judged: {docket.troubles[0].what}"
     return Summary(code, "stopped early; " + reason if stopped else reason)

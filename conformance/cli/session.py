@@ -85,6 +85,8 @@ class Session:
         """Show an event, count it, keep it. Never raises for a full disk: that is told, and earns its exit code."""
         if isinstance(event, e.Trouble) and not self._heeds(event.problem):
             return
+        if isinstance(event, e.Progress) and self.stop.requested:
+            event = attrs.evolve(event, stopping=True)
         self.tally.add(event)
         try:
             self.reporter.show(event)

@@ -46,14 +46,15 @@ class Estimate:
     """How long the rest will take at the rate so far."""
 
     _began: float = 0.0
-    _before: int | None = None  # runs that were done when the clock began
+    _before: int | None = None  # how many were done when the clock began
+    _unit: str = ""
 
     def left(self, event: Progress, now: float) -> str:
         """Words to put after how far it is; none while there is too little to go by."""
-        if self._before is None or event.done < self._before:
-            self._began, self._before = now, event.done
+        if self._before is None or event.done < self._before or event.unit != self._unit:
+            self._began, self._before, self._unit = now, event.done, event.unit
         done, elapsed = event.done - self._before, now - self._began
-        if event.total is None or event.done >= event.total or not done or elapsed < ESTIMATE_AFTER_S:
+        if event.stopping or event.total is None or event.done >= event.total or not done or elapsed < ESTIMATE_AFTER_S:
             return ""
         seconds = elapsed * (event.total - event.done) / done
         return f" · about {seconds / 60:.0f} min left" if seconds >= 90 else f" · about {max(1, round(seconds))} s left"
@@ -114,7 +115,12 @@ class Live:
         if self._bar is None:
             self._bar = _make_bar(self.console)
         if isinstance(event, Progress):
-            self._bar.update(_TASK, completed=event.done, total=event.total, description=event.note + left)
+            self._bar.update(
+                _TASK,
+                completed=event.done,
+                total=event.total,
+                description=" · ".join(filter(None, (event.unit, event.note))) + left,
+            )
         else:
             self._bar.update(_TASK, description=event.text)
         if self._shown:
@@ -137,6 +143,10 @@ def _make_bar(console: Console) -> Bar:
     return bar
 
 
+def _described(event: Progress) -> str:
+    return event.unit + (f" · {event.note}" if event.note else "")
+
+
 def _words(event: Progress) -> str:
     of = f"/{event.total}" if event.total is not None else ""
-    return f"{event.done}{of} runs" + (f" · {event.note}" if event.note else "")
+    return f"{event.done}{of} {event.unit}" + (f" · {event.note}" if event.note else "")

@@ -412,3 +412,23 @@ def test_what_nobody_claims_and_nothing_was_seen_of_is_one_line() -> None:
         assert "EFF-1" in out
         assert "not shown: 4 obligations not claimed" in out
     assert "BUD-4" in reported("json", events)[0]
+
+
+def test_progress_says_what_it_counts_and_nothing_of_what_is_left_once_it_stops() -> None:
+    """Seeds, runs and tries to make a failure small are told apart, and each is estimated by itself."""
+    now = [0.0]
+    err = io.StringIO()
+    lines = Lines(err, lambda: now[0])
+    for at, event in (
+        (0, e.Progress(0, 100, "", "seeds")),
+        (20, e.Progress(20, 100, "", "seeds")),
+        (40, e.Progress(2, 200, "to shrink", "tries")),
+        (60, e.Progress(40, 100, "", "seeds", stopping=True)),
+    ):
+        now[0] = at
+        lines.show(event)
+    assert err.getvalue().splitlines() == [
+        "[   20 s] 20/100 seeds · about 80 s left",
+        "[   40 s] 2/200 tries · to shrink",
+        "[   60 s] 40/100 seeds",
+    ]
