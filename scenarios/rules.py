@@ -27,6 +27,7 @@ from typing import Final, Literal
 import attrs
 
 from scenarios.history import History
+from scenarios.index import look
 from scenarios.obligations import OBLIGATIONS, Obligation
 from scenarios.requirements import CURRENT, REQUIREMENT_SETS, RequirementSet
 from scenarios.verdict import Finding, Outcome, Verdict
@@ -38,8 +39,16 @@ Observed = Literal["held", "violated", "nothing"]
 
 
 def judge_all(history: History) -> dict[str, Finding]:
-    """Every registered judge's finding on one history, in the catalogue's order."""
-    return {id_: obligation.judge(history) for id_, obligation in OBLIGATIONS.items()}
+    """Every registered judge's finding on one history, in the catalogue's order.
+
+    A run that has called nobody puts nothing to the test, whatever was asked and answered: what does nothing loses nothing,
+    does nothing twice, and can always say why it ended. What it breaks is blamed all the same. No obligation is excepted:
+    also what is only about commands and refusals is shown by runs that do work.
+    """
+    findings = {id_: obligation.judge(history) for id_, obligation in OBLIGATIONS.items()}
+    if look(history).sent:
+        return findings
+    return {id_: attrs.evolve(finding, exercised=0) for id_, finding in findings.items()}
 
 
 @attrs.frozen

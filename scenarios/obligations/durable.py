@@ -9,6 +9,7 @@ from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
 from scenarios.lineage import fork, given
 from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.scheduling import has_answers
 from scenarios.observed import Request, Seen
 from scenarios.plan import Artifact, Call, Model, Nondet, Wait
 from scenarios.verdict import Finding, Violation
@@ -269,7 +270,7 @@ def same_task_submitted_again_is_one_task(history: History) -> Finding:
         *_attempts_differ(facts, second),
         *_second_work(facts, second),
     )
-    return Finding(len(repeats), found)
+    return Finding(len(repeats) if has_answers(facts) else 0, found)
 
 
 def _answers_disagree(facts: Facts) -> Iterator[Violation]:

@@ -139,6 +139,11 @@ def repeated_asks(facts: Facts) -> tuple[Ask, ...]:
     return tuple(sorted((ask for ask in (*starts, *signals) if ask.at < ended), key=lambda ask: ask.at))
 
 
+def has_answers(facts: Facts) -> bool:
+    """Has any receiver answered the run? Before that there is nothing that could be accepted, or done, a second time."""
+    return any(one.answer is not None or one.told for one in facts.sent)
+
+
 @obligation(
     "SCH-3",
     kind="safety",
@@ -161,7 +166,7 @@ def repeated_delivery_counts_once(history: History) -> Finding:
         return Finding()
     twice = (violation for op in facts.calls if (violation := _worked_again(facts, op, repeats)))
     signals = [signal for signal in facts.signals if len(signal.asks) > 1]
-    return Finding(len(repeats), (*twice, *used_twice(facts, signals)))
+    return Finding(len(repeats) if has_answers(facts) else 0, (*twice, *used_twice(facts, signals)))
 
 
 def _worked_again(facts: Facts, op: str, repeats: tuple[Ask, ...]) -> Violation | None:
