@@ -11,6 +11,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import SEMANTICS, Requester, Sleep, Wait
+from scenarios.turns import out_of_turn
 from scenarios.verdict import Finding, Violation
 
 _OPEN = frozenset({"unknown", "unresolved"})
@@ -121,14 +122,16 @@ def _is_successor(facts: Facts, request: Request, before: Seen, after: Seen) -> 
     "DUR-8",
     kind="safety",
     profile="Durable",
-    promise="An operation is dispatched only after everything it depends on was accepted.",
-    tested_by="parallel branches, waits and chains, with kills and lost replies in between",
+    promise="An operation is dispatched only after everything it depends on was accepted, and never when a decision leaves it "
+    "out.",
+    tested_by="parallel branches, waits and chains, with kills and lost replies in between; branches, loops and races",
     anomaly="out of order",
     minimum=3,
     causes=(
         "a join counts ended branches instead of asking which ones were accepted",
         "recovery dispatches all recorded operations at once",
         "completion is inferred from the absence of work",
+        "a decision says what goes on, and nobody ends what does not",
     ),
     learnt_from=("F12", "F13", "F30"),
 )
@@ -144,6 +147,10 @@ def dispatched_only_after_its_dependencies(history: History) -> Finding:
             request, name = early
             sentence = f"{op!r} was dispatched before {name!r}, on which it depends, had {_ending(facts, name)}."
             found.append(blame("out of order", sentence, (request.at,), op))
+    for one in out_of_turn(facts):
+        since = () if one.since is None else (one.since,)
+        sentence = f"{one.request.op!r} was dispatched out of turn: {one.why}."
+        found.append(blame("out of order", sentence, (*since, one.request.at), one.request.op))
     return Finding(exercised, tuple(found))
 
 

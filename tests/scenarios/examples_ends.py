@@ -30,7 +30,7 @@ holds(
     "three workers have died of it",
     ended(up().request("a").crash().request("a").crash().request("a").kill().up(), "blocked"),
 )
-holds("DUR-6", "two are enough, where that is declared", ended(up(deaths_max=2).crash().crash(), "blocked"))
+holds("DUR-6", "two are enough, where that is declared", ended(up(deaths_max=2).request("a").crash().crash(), "blocked"))
 holds(
     "DUR-6",
     "it was tried again and again, in vain",
@@ -51,7 +51,7 @@ holds(
     "the means are used up",
     ended(up(Plan(CHAIN.root, Allowance(calls=1))).call("a").crash(), "blocked"),
 )
-holds("DUR-6", "no room for it on the disk", ended(up().fired("full@ack:start(engine)").crash(), "blocked"))
+holds("DUR-6", "no room for it on the disk", ended(up().fired("full@ack:start(engine)").call("a").crash(), "blocked"))
 holds("DUR-6", "a storm, in which tries may be lost", ended(up().fired("storm").request("a").crash(), "blocked"))
 holds("DUR-6", "the plan has it fail", ended(up(plan("a ledger", "f fail enough")).call("a").crash()))
 holds(

@@ -1,0 +1,45 @@
+"""Stories about decisions and pauses, and about limits that are large against what may be on its way."""
+
+from __future__ import annotations
+
+from scenarios.interruption import Interruption, Site
+from scenarios.plan import Branch, Call, Race, Seq
+from scenarios.story import Story, in_order, ledger
+
+
+def _slow(name: str, *carries: str) -> Call:
+    return Call(name, "ledger", {"for": name}, carries, ("slow",))
+
+
+STORIES = (
+    Story(
+        "signposts",
+        "Four forks one after the other, each taken by the answer of the call before it: what lies on the other way is left.",
+        in_order(
+            *(
+                step
+                for number, last in enumerate(("start", "north", "east", "south"))
+                for step in (
+                    ledger(last),
+                    Branch(f"fork{number}", last, (ledger(f"left{number}", last), ledger(f"right{number}", last))),
+                )
+            )
+        ),
+        extras=(Interruption("kill", Site("barrier", "north", 1, "applied", unit="engine")),),
+        generic=False,
+    ),
+    Story(
+        "heat",
+        "A race of one quick call against a slow one that another would follow: it is won while the slow one is under way.",
+        in_order(
+            ledger("shot"),
+            Race(
+                "run", (ledger("hare", "shot"), Seq("slow", (_slow("tortoise", "shot"), ledger("lettuce", "tortoise"))))
+            ),
+            _slow("prize", "shot"),
+            _slow("speech", "prize"),
+        ),
+        extras=(Interruption("kill", Site("barrier", "prize", 1, "received", unit="engine")),),
+        generic=False,
+    ),
+)
