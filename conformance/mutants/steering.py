@@ -43,6 +43,17 @@ def pause_not_looked_at(patch: Patch) -> None:
     patch.replace(Ownership, "runnable", runnable)
 
 
+@mutant("repeats-go-on-while-held", "SIG-3", shown_by="knocking/halt@knock#1.received")
+def repeats_go_on_while_held(patch: Patch) -> None:
+    """A pause holds back what is new, and calls that have been tried before are tried again."""
+
+    def runnable(self: Ownership, now_ns: int, limit: int, execution: str | None = None) -> list[Operation]:
+        where = f"WHERE o.due_ns <= ?2 AND (NOT a.paused OR o.tries) AND {FITS} ORDER BY o.due_ns, o.position LIMIT ?3"
+        return self._operations(where, self.fits(execution), now_ns, limit) if limit > 0 else []
+
+    patch.replace(Ownership, "runnable", runnable)
+
+
 @mutant("received-is-used", "SIG-4", shown_by="doorbell/early@ack:start:knock+kill@open#1.applied(engine)")
 def received_is_used(patch: Patch) -> None:
     """A signal is said to have released its wait as soon as it is stored."""

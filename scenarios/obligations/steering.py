@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from scenarios.endings import causeless_ends, reached
@@ -11,8 +12,9 @@ from scenarios.obligations.fencing import asked_for, standing
 from scenarios.obligations.moving import stranded
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_early
-from scenarios.observed import Command, Seen, Signal
+from scenarios.observed import Command, Request, Seen, Signal
 from scenarios.plan import Call, Wait
+from scenarios.repetition import timely
 from scenarios.stops import first_request, is_inherited, not_begun, senders
 from scenarios.verdict import Finding, Violation
 
@@ -29,6 +31,7 @@ from scenarios.verdict import Finding, Violation
         "the pause is kept in memory, and a restart forgets it",
         "a step that ends opens and hands out the next one without asking whether the run is held",
         "what became due while the run was held is not looked for when it may go on",
+        "a call that failed before is tried again, run held or not",
     ),
     learnt_from=(),
 )
@@ -41,6 +44,7 @@ def nothing_begins_while_held(history: History) -> Finding:
         if any(not_begun(facts, op, begin) for op in own):
             exercised += 1 + sum(begin < death < end for death in facts.deaths)
         found += [one for op in own if (one := _begun_meanwhile(facts, op, begin, end))]
+        found += [one for op in own if (one := _repeated_meanwhile(facts, op, begin, end))]
     return Finding(exercised, (*found, *_never_let_go(facts)))
 
 
@@ -50,6 +54,24 @@ def _begun_meanwhile(facts: Facts, op: str, begin: int, end: int) -> Violation |
         return None
     sentence = f"The pause was acknowledged, and {op!r} was dispatched before the run was let go on: {before[1]}."
     return blame("resurrection", sentence, (begin, before[0], request.at), op)
+
+
+def _repeated_meanwhile(facts: Facts, op: str, begin: int, end: int) -> Violation | None:
+    """Sent again before the run was let go on, for a reason that came only after the pause had been acknowledged."""
+    for earlier, later in itertools.pairwise(timely(facts, op)):
+        if begin < later.at < end and (why := _reason_since(facts, earlier, begin, later.at)) is not None:
+            sentence = f"The pause was acknowledged, and {op!r} was sent again before the run was let go on."
+            return blame("resurrection", sentence, (begin, earlier.at, why, later.at), op)
+    return None
+
+
+def _reason_since(facts: Facts, request: Request, begin: int, end: int) -> int | None:
+    """The event between these two that had it sent again: a failure that it was told of at once, or its worker's death."""
+    replied, died = request.replied_at, facts.died.get(request.event.incarnation)
+    told = replied is not None and begin < replied < end and facts.is_prompt(request) and not facts.asleep(request)
+    if told and request.reply is not None and request.reply.delivery == "sent":
+        return replied
+    return died if died is not None and begin < died < end and replied is None else None
 
 
 def _never_let_go(facts: Facts) -> Iterator[Violation]:

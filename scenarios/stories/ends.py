@@ -6,6 +6,10 @@ from scenarios.interruption import Interruption, Site
 from scenarios.plan import Branch, Call, Race, Seq
 from scenarios.story import Story, in_order, ledger
 
+#: How long a run is held: longer than anybody waits between two tries.
+_HELD_NS = 3_000_000_000
+_OUT = ("error-before",) * 5
+
 
 def _slow(name: str, *carries: str) -> Call:
     return Call(name, "ledger", {"for": name}, carries, ("slow",))
@@ -40,6 +44,21 @@ STORIES = (
             _slow("speech", "prize"),
         ),
         extras=(Interruption("kill", Site("barrier", "prize", 1, "received", unit="engine")),),
+        generic=False,
+    ),
+    Story(
+        "knocking",
+        "A receiver that is out is asked again and again until the run is told to wait; nobody asks before it may go on.",
+        in_order(ledger("call"), Call("knock", "flaky", {"door": 1}, ("call",), _OUT), ledger("enter", "knock")),
+        extras=(
+            Interruption("halt", Site("barrier", "knock", 1, "received"), ns=_HELD_NS),
+            Interruption(
+                "halt",
+                Site("barrier", "knock", 2, "received"),
+                ns=_HELD_NS,
+                then=Interruption("kill", Site("barrier", "knock", 2, "replied")),
+            ),
+        ),
         generic=False,
     ),
 )

@@ -30,7 +30,9 @@ holds(
     "three workers have died of it",
     ended(up().request("a").crash().request("a").crash().request("a").kill().up(), "blocked"),
 )
-holds("DUR-6", "two are enough, where that is declared", ended(up(deaths_max=2).request("a").crash().crash(), "blocked"))
+holds(
+    "DUR-6", "two are enough, where that is declared", ended(up(deaths_max=2).request("a").crash().crash(), "blocked")
+)
 holds(
     "DUR-6",
     "it was tried again and again, in vain",
@@ -102,4 +104,58 @@ breaks(
     "let go on, and blocked: nothing can move",
     held().go_on().status("blocked", ops=OPEN, error="nothing can move").settled(),
     "stuck",
+)
+
+
+NAG = plan("a flaky", "b ledger a")
+holds(
+    "SIG-3",
+    "it was under way when the run was held, and is sent again when it may go on",
+    up(NAG)
+    .call("a", "error")
+    .request("a")
+    .halt()
+    .reply("error")
+    .later(2000)
+    .go_on()
+    .call("a")
+    .call("b")
+    .done()
+    .settled(),
+    exercised=0,
+)
+holds(
+    "SIG-3",
+    "what was sent again before the pause arrives after it",
+    up(NAG).request("a").reply("error").halt().request("a").applied().reply().go_on().call("b").done().settled(),
+    exercised=0,
+)
+holds(
+    "SIG-3",
+    "an answer that was long in coming is asked for again before the pause",
+    up(NAG)
+    .request("a")
+    .later(2000)
+    .halt()
+    .applied()
+    .reply()
+    .request("a")
+    .reply("saved")
+    .go_on()
+    .call("b")
+    .done()
+    .settled(),
+    exercised=0,
+)
+breaks(
+    "SIG-3",
+    "it fails while the run is held, and is sent again",
+    up(NAG).request("a").halt().reply("error").later(500).call("a").go_on(),
+    "resurrection",
+)
+breaks(
+    "SIG-3",
+    "its worker dies while the run is held, and another sends it again",
+    up(NAG).request("a").halt().crash().call("a").go_on(),
+    "resurrection",
 )
