@@ -199,8 +199,7 @@ class Server(TurnVerbs):
         ticket = self.store.dispatch(_grant(grant))
         if isinstance(ticket, Rejected):
             raise Refusal("stale", ticket.reason)
-        if ticket.generation in self._holders:
-            self._hold(ticket.generation, self._holders[ticket.generation][0])
+        self._heard(ticket.generation)
         return attrs.asdict(ticket, recurse=False)
 
     async def settle(
@@ -279,6 +278,10 @@ class Server(TurnVerbs):
 
     def _hold(self, generation: int, execution: str) -> None:
         self._holders[generation] = (execution, trio.current_time() + self.lease_ns / NS)
+
+    def _heard(self, generation: int) -> None:
+        if generation in self._holders:
+            self._hold(generation, self._holders[generation][0])
 
     def lease_expired(self, deadline: float, now: float) -> bool:
         """Whether a holder has been silent for a whole term."""

@@ -47,6 +47,10 @@ class TurnVerbs(ABC):
         """Begin a lease's term anew."""
 
     @abstractmethod
+    def _heard(self, generation: int) -> None:
+        """Begin a lease's term anew, whoever has it: its holder has just asked for something."""
+
+    @abstractmethod
     def _let_go(self, generation: int) -> None:
         """Forget a lease that was given back."""
 
@@ -121,11 +125,12 @@ class TurnVerbs(ABC):
 
     async def tell_more(self, generation: int, known: list[int], batch: int) -> Json:
         """The outcomes of a leased turn past those its holder knows of, as many as fit, and whether these are all; the turn
-        from its beginning for one that knows nothing.
+        from its beginning for one that knows nothing. The lease's term begins anew: a long history takes more than one.
         """
         turn = self.store.leased_turn(generation)
         if turn is None:
             raise Refusal("stale", f"generation {generation} owns no turn")
+        self._heard(generation)
         if not known:
             return self._from(turn, known, batch)
         _, outcomes, is_warm = self.store.history(turn, known)

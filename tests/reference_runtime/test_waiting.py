@@ -6,10 +6,10 @@ import pytest
 import trio
 import trio.testing
 
-from reference_runtime import Client, Server, Store
+from reference_runtime import Client, Refusal, Server, Store
 from reference_runtime.documents import replayed
 from reference_runtime.waiting import Waiting
-from tests.runtime_rig import EAGER, call, plan, served
+from tests.runtime_rig import EAGER, MS, call, plan, served
 
 
 class Commits:
@@ -97,3 +97,25 @@ def test_who_hung_up_is_given_nothing(tmp_path):
             assert len((await client.call("claim", _ask()))["tickets"]) == 1
 
     trio.run(main)
+
+
+def test_a_turn_is_kept_while_its_history_is_told(tmp_path):
+    """Who asks for more of a turn's history is alive: its term begins anew each time, however long all of that takes."""
+    clock = trio.testing.MockClock()
+
+    async def main():
+        async with served(tmp_path / "s.db", lease_ns=10_000 * MS) as (_, port), Client("127.0.0.1", port) as client:
+            await client.submit("t", replayed(plan(call("a"))))
+            (turn,) = (await client.call("claim_turns", _ask_turns()))["turns"]
+            more = {"generation": turn["generation"], "known": [], "batch": 1}
+            for _ in range(4):
+                clock.jump(4)
+                assert (await client.call("tell_more", more))["generation"] == turn["generation"]
+                await client.status("t")
+            for seconds in (4, 4, 2.1):
+                clock.jump(seconds)
+                await client.status("t")
+            with pytest.raises(Refusal, match="owns no turn"):
+                await client.call("tell_more", more)
+
+    trio.run(main, clock=clock)
