@@ -21,9 +21,9 @@ from simkit.errors import SimkitError
 
 __all__ = ["Place", "places_of"]
 
-_KIT = str(Path(__file__).parent) + os.sep
+KIT = str(Path(__file__).parent) + os.sep
 _LIBRARY = sysconfig.get_path("stdlib") + os.sep
-_BELOW = (_KIT, str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<frozen ")
+_BELOW = (KIT, str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<frozen ")
 #: As a `Problem.where` tells places: "/path/bank.py:12 in pay".
 _PLACE = re.compile(r"(?P<filename>[^:\n]+\.py):(?P<lineno>\d+)(?: in (?P<name>\S+))?")
 

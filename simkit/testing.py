@@ -128,13 +128,13 @@ def test(
     if function is None:
         return functools.partial(test, seeds=seeds, strategy=strategy, processes_may_fail=processes_may_fail)
     if not callable(function):
-        raise _misused(repr(function), "it is no function", "`@simkit.test(seeds=20)`, with the arguments by name")
+        raise _misused(function, "it is no function", "`@simkit.test(seeds=20)`, with the arguments by name")
     signature = inspect.signature(function)
-    _check(function, signature, strategy)
-    if isinstance(seeds, int | str):
-        seeds = parse_seeds(str(seeds))
-    if seeds is not None and len(seeds) == 0:  # no evidence is no pass
-        raise _misused(function.__qualname__, "it has no seeds", "at least one seed")
+    try:
+        _check(function, signature, strategy)
+        seeds = _seeds(function, seeds)
+    except SimkitError as error:
+        return _failing(function, error)
     spec = Spec(function, seeds, strategy, processes_may_fail)
 
     @functools.wraps(function)
@@ -262,19 +262,47 @@ def of_program(error: BaseException, spec: Spec) -> types.TracebackType | None:
     return traceback or error.__traceback__
 
 
+def _failing(function: Callable[..., Any], error: SimkitError) -> Callable[..., None]:
+    """A test that fails with what is wrong with it; raised at once it would take all other tests of the file with it."""
+
+    def fails(*_args: object, **_kwargs: object) -> None:
+        __tracebackhide__ = True
+        raise error
+
+    functools.update_wrapper(fails, function)
+    fails.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # it needs no fixtures to fail
+    return fails
+
+
+def _seeds(function: TestFunction, seeds: int | str | Sequence[int] | None) -> Sequence[int] | None:
+    if isinstance(seeds, int | str):
+        try:
+            seeds = parse_seeds(str(seeds))
+        except ValueError as error:
+            raise _misused(
+                function, f"seeds={seeds!r}: {error}", "as many as the first 50, or a range as 100-199"
+            ) from None
+    if seeds is not None and len(seeds) == 0:  # no evidence is no pass
+        raise _misused(function, "it has no seeds", "at least one seed")
+    return seeds
+
+
 def _check(function: TestFunction, signature: inspect.Signature, strategy: object) -> None:
-    name = getattr(function, "__qualname__", repr(function))
     if not inspect.iscoroutinefunction(function):
-        raise _misused(name, "it is not an async function", "async def, with an argument `world`")
+        raise _misused(function, "it is not an async function", "async def, with an argument `world`")
     if "world" not in signature.parameters:
-        raise _misused(name, "it has no argument `world`", "an argument `world`, which gets the simulated world")
+        raise _misused(function, "it has no argument `world`", "an argument `world`, which gets the simulated world")
     if isinstance(strategy, str) and not is_known(strategy):
-        raise _misused(name, f"there is no strategy {strategy!r}", f"one of {known_names()}, or a function")
+        raise _misused(function, f"there is no strategy {strategy!r}", f"one of {known_names()}, or a function")
 
 
-def _misused(name: str, what: str, expected: str) -> SimkitError:
+def _misused(function: object, what: str, expected: str) -> SimkitError:
+    """The error, which says where the function stands."""
+    name = getattr(function, "__qualname__", repr(function))
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno} in {name}" if code is not None else name
     hint = "see `simkit.test`; with hypothesis, @given stands above @simkit.test"
-    return SimkitError(Problem("test-misused", f"@simkit.test cannot run {name}: {what}", name, expected, hint))
+    return SimkitError(Problem("test-misused", f"@simkit.test cannot run {name}: {what}", where, expected, hint))
 
 
 def _bound_met(outcome: Outcome[Any]) -> SimkitError:

@@ -49,6 +49,8 @@ def facts(found: Found) -> list[str]:
         lines += [f"faults and choices drawn: {drawn}", *_departures(failed.outcome.departures)]
     else:
         best = shrunk.best
+        if found.explanation is not None and found.explanation.by_default:
+            return lines  # a mistake in the program, whatever is drawn: the explanation says so in a line
         lines += [f"faults and choices: {drawn} drawn, {len(best.departures)} needed", *_departures(best.departures)]
         lines.append(f"schedule: {shrunk.first.preemptions} pre-emptions drawn, {best.preemptions} needed")
         bound = f", stopped by its bound on {shrunk.stopped}" if shrunk.stopped else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import time
 from collections.abc import Callable, Mapping
@@ -75,7 +76,9 @@ def investigate(failed: Failed, test: str, fixtures: Mapping[str, Any], settings
         outcome, error = again, failure_of(failed.spec, again) or failed.error
     strategy = strategy_of(failed.spec, settings)
     name = strategy if isinstance(strategy, str) else ""
-    case, path, missing = _saved(failed, test, fixtures, outcome, anomaly_of(error), name, store)
+    case, path, missing = _saved(
+        failed, test, fixtures, outcome, anomaly_of(error), name, store, by_default=_by_default(explanation)
+    )
     trouble = missing or trouble
     return Found(failed, error, output.getvalue(), shrunk, explanation, case, path, again, watch.known, name, trouble)
 
@@ -106,6 +109,8 @@ def _saved(
     anomaly: str,
     strategy: str,
     store: Path,
+    *,
+    by_default: bool,
 ) -> tuple[Case | None, Path | None, str]:
     """The case, where it is, and why one of them is missing."""
     try:
@@ -117,7 +122,7 @@ def _saved(
         target={"name": "pytest", "test": test},
         scenario={"arguments": arguments},
         seed=failed.world_seed,
-        options={"steps": outcome.steps, "strategy": strategy, "run": failed.seed},
+        options={"steps": outcome.steps, "strategy": strategy, "run": failed.seed, **_BY_DEFAULT[by_default]},
         departures=outcome.departures,
         schedule=outcome.schedule,
         expect={"obligation": "the test passes", "anomaly": anomaly},
@@ -125,9 +130,35 @@ def _saved(
         ladder=Ladder.of(outcome.trace),
     )
     try:
-        return case, case.save(store / "cases"), ""
+        path = case.save(store / "cases")
     except OSError as problem:
         return None, None, f"a case: it could not be saved ({problem})"
+    if by_default:
+        with contextlib.suppress(OSError):
+            _forget_earlier(case, path)
+    return case, path, ""
+
+
+#: What the options of a case say of a failure that needs nothing drawn.
+_BY_DEFAULT: Mapping[bool, Mapping[str, bool]] = {True: {"by_default": True}, False: {}}
+
+
+def _by_default(explanation: Explanation | None) -> bool:
+    """Is it a mistake in the program, which fails whatever is drawn?"""
+    return explanation is not None and explanation.by_default
+
+
+def _forget_earlier(case: Case, path: Path) -> None:
+    """Delete the older cases of a mistake in the program, in which nothing was drawn: one of a test and kind is enough."""
+    for other in path.parent.glob("*.json"):
+        if other == path:
+            continue
+        try:
+            known = Case.load(other)
+        except (SimkitError, OSError):
+            continue
+        if known.options.get("by_default") and (known.target, known.expect) == (case.target, case.expect):
+            other.unlink(missing_ok=True)
 
 
 def retrial_of(spec: Spec, arguments: Mapping[str, Any], seed: int, *, steps: int) -> Retrial:

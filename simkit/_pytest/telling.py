@@ -6,12 +6,14 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 
 import attrs
 import pytest
 
 from simkit._pytest import block, nodes, page
 from simkit._pytest.inquest import Found
+from simkit.blame import KIT
 from simkit.errors import SimkitError
 from simkit.settings import Settings
 from simkit.trials import Explored
@@ -57,10 +59,36 @@ def tell_explored(item: pytest.Item, report: pytest.TestReport, explored: Sequen
 
 
 def raisable(error: BaseException) -> BaseException:
-    """The error as pytest should show it: one of the kit with no line of the program behind it says all in its words."""
+    """The error as pytest should show it: one of the kit with no line of the program behind it says all in its words, and what
+    the kit raises for a call of the program ends at that call.
+    """
+    for one in _leaves(error):
+        if isinstance(one, SimkitError | OSError):
+            one.__traceback__ = _of_the_program(one.__traceback__)
     if isinstance(error, SimkitError) and error.problem.code in _AFTERWARDS:
         return pytest.fail.Exception(str(error), pytrace=False)
     return error
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [error]
+
+
+def _of_the_program(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of the kit at its end; all of it where there are no others."""
+    frames = []
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    kept = list(frames)
+    while kept and kept[-1].tb_frame.f_code.co_filename.startswith(KIT):
+        kept.pop()
+    shown = None
+    for one in reversed(kept or frames):
+        shown = TracebackType(shown, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return shown
 
 
 def all_seeds(item: pytest.Item, count: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +129,12 @@ def test_what_surrounds_a_test_goes_before_its_own_seeds() -> None:
     ids=["not-async", "no-world"],
 )
 def test_a_misused_decorator_is_told(function: Any, told: str) -> None:
-    """What cannot run is refused where it is decorated."""
-    with pytest.raises(SimkitError, match=told):
-        simkit.test(function)
+    """What cannot run is a test that fails with the reason and the place, so that the others of its file are run."""
+    refused = simkit.test(function)
+    with pytest.raises(SimkitError, match=told) as caught:
+        refused()
+    assert re.fullmatch(r".+\.py:\d+ in .+", caught.value.problem.where)
+    assert not inspect.signature(refused).parameters
 
 
 def test_a_test_without_seeds_is_told() -> None:
@@ -138,7 +143,16 @@ def test_a_test_without_seeds_is_told() -> None:
     async def program(world: simkit.World) -> None: ...
 
     with pytest.raises(SimkitError, match="it has no seeds"):
-        simkit.test(seeds=[])(program)
+        simkit.test(seeds=[])(program)()
+
+
+def test_seeds_that_are_none_are_told() -> None:
+    """Of that test alone."""
+
+    async def program(world: simkit.World) -> None: ...
+
+    with pytest.raises(SimkitError, match="seeds='a few'"):
+        simkit.test(seeds="a few")(program)()
 
 
 def test_a_case_of_the_conformance_kit_is_told(tmp_path: Path) -> None:

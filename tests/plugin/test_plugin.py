@@ -237,7 +237,7 @@ def test_a_strategy_is_chosen_by_name_or_made(pytester: pytest.Pytester) -> None
 
         def test_unknown():
             with pytest.raises(simkit.SimkitError, match="no strategy 'lucky'"):
-                simkit.test(strategy="lucky")(test_walk.simkit_spec.function)
+                simkit.test(strategy="lucky")(test_walk.simkit_spec.function)()
         """
     )
     run(pytester).assert_outcomes(passed=3)
@@ -522,3 +522,59 @@ def test_a_coroutine_that_is_never_awaited_is_a_failure(pytester: pytest.Pyteste
     assert "pytest_plugin.py" not in result.stdout.str()
     (case,) = cases(pytester)
     told(case, run(pytester, "--simkit-replay", case.stem), "reproduced, NeverAwaitedError *")
+
+
+# ------------------------------------------------------------------------------------------- mistakes of the test's own
+
+MISTAKE = """
+import simkit
+
+@simkit.test(seeds=5)
+async def test_mistake(world):
+    assert {wrong}
+"""
+
+
+def test_a_sync_function_fails_alone(pytester: pytest.Pytester) -> None:
+    """The other tests of its file are run; the message has its file and line."""
+    pytester.makepyfile("import simkit, trio\n" + PASSES + "\n@simkit.test\ndef test_sync(world):\n    pass\n")
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*not an async function*", "*test_a_sync_function_fails_alone.py:* in test_sync*"])
+
+
+def test_frames_of_the_kit_are_hidden_behind_what_it_raises(pytester: pytest.Pytester) -> None:
+    """A file that is not on the simulated disk, and a subprocess: told at the line that asked."""
+    pytester.makepyfile(
+        """
+        import subprocess
+        import simkit
+
+        @simkit.test(seeds=1)
+        async def test_file(world):
+            def work():
+                open("/nowhere/to/be/found")
+            work()
+
+        @simkit.test(seeds=1)
+        async def test_refused(world):
+            subprocess.run(["true"])
+        """
+    )
+    result = run(pytester)
+    result.assert_outcomes(failed=2)
+    text = result.stdout.str()
+    assert "RefusedError" in text
+    assert not re.search(r"simkit/(_guard|disk|_storage|host)\S*\.py:\d+: ", text), text
+
+
+def test_a_mistake_that_fails_by_default_is_told_in_a_line_and_kept_once(pytester: pytest.Pytester) -> None:
+    """Nothing was drawn for it, so nothing is said of what was; each next attempt replaces the case of the one before."""
+    for wrong in ("1 == 2", "[] == [1]", "3 < 2"):
+        pytester.makepyfile(test_mistake=MISTAKE.format(wrong=wrong))
+        result = run(pytester)
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(["*It fails by default*"])
+        assert "shrunk in" not in result.stdout.str()
+        assert "pre-emptions drawn" not in result.stdout.str()
+        assert len(cases(pytester)) == 1
