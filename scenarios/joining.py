@@ -83,6 +83,12 @@ def asks_of(history: History, run: str | None = None) -> tuple[Ask, ...]:
     return tuple(sorted(open_.values(), key=lambda ask: ask.at))
 
 
+def other_runs(history: History) -> tuple[str, ...]:
+    """The runs that were started beside the one that is judged, in order."""
+    names = (one.run for one in history.events if isinstance(one, Asked) and one.verb == "start")
+    return tuple(dict.fromkeys(name for name in names if name != history.run))
+
+
 def statuses_of(asks: Iterable[Ask]) -> tuple[Seen, ...]:
     seen = [
         Seen(ask.at, ask.answered_at, ask.answer.status)

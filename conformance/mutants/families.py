@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reference_runtime.budget import Account
-    from reference_runtime.model import Json, Outcome, Tally
+    from reference_runtime.model import Json, Outcome, Report, Tally
     from reference_runtime.store import Store
 
 #: How long an announcement is on its way.
@@ -166,3 +166,25 @@ def time_of_its_own(patch: Patch) -> None:
 
     original = Budget.remaining_ns
     patch.replace(Budget, "remaining_ns", remaining_ns)
+
+
+@mutant("failed-child-is-over", "EFF-11", shown_by="errand/undisturbed")
+def failed_child_is_over(patch: Patch) -> None:
+    """A child that has ended has ended: its owner goes on, whether or not it failed."""
+
+    def end_report(self: Children, outcome: Outcome) -> Report:
+        return "succeeded" if outcome == "failed" else original(self, outcome)
+
+    original = Children.end_report
+    patch.replace(Children, "end_report", end_report)
+
+
+@mutant("lost-child-is-over", "EFF-11", shown_by="messenger/undisturbed")
+def lost_child_is_over(patch: Patch) -> None:
+    """A child of which nobody knows what it did has not failed, and so its owner goes on."""
+
+    def end_report(self: Children, outcome: Outcome) -> Report:
+        return "succeeded" if outcome == "unresolved" else original(self, outcome)
+
+    original = Children.end_report
+    patch.replace(Children, "end_report", end_report)

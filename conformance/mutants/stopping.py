@@ -157,6 +157,23 @@ def detached_stopped_too(patch: Patch) -> None:
     patch.replace(Children, "stop_children", stop_children)
 
 
+@mutant("namesakes-stopped-too", "CAN-5", shown_by="crowded/crowd@ack:start=6+cancel@serve#1.received")
+def namesakes_stopped_too(patch: Patch) -> None:
+    """A stop takes along whose name begins like that of the run: that is how children are called, and others too."""
+
+    def cancel(self: Control, task: str, id_: str) -> Json:
+        answer = original(self, task, id_)
+        attempts = self._rows("SELECT attempt FROM task WHERE id LIKE ? || '-%' ORDER BY id", task)
+        with self._transaction():
+            for (attempt,) in attempts if answer["disposition"] == "accepted" else ():
+                self.halt(attempt)
+                self._conclude(attempt)
+        return answer
+
+    original = Control.cancel
+    patch.replace(Control, "cancel", cancel)
+
+
 @mutant("grace-without-end", "CAN-6", shown_by="deaf/cancel@ask#1.received+delay@ask#1.applied")
 def grace_without_end(patch: Patch) -> None:
     """Nothing is done when the grace is over: a stopped run waits for its calls for as long as they take."""

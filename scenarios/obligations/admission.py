@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from scenarios.history import ACCEPTED, TERMINAL, Asked, Died, History, Received, Replied
+from scenarios.history import ACCEPTED, TERMINAL, Died, History, Received, Replied
 from scenarios.index import Facts, look
-from scenarios.joining import asks_of, statuses_of
+from scenarios.joining import asks_of, other_runs, statuses_of
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Ask, Seen
 from scenarios.plan import Call, Compensate, Model
@@ -38,7 +38,7 @@ _ON_ITS_WAY_NS = 1_000_000_000
 )
 def admission_tells_when_it_is_full(history: History) -> Finding:
     facts = look(history)
-    beside = [_beside(history, run) for run in _other_runs(history)]
+    beside = [_beside(history, run) for run in other_runs(history)]
     refused = [one for one in beside if one.is_refused]
     found = [violation for one in beside if (violation := _dropped(facts, one) or _worked_all_the_same(facts, one))]
     is_served = any(one.ok is not None for one in beside) and all(one.has_ended for one in beside if one.ok is not None)
@@ -70,11 +70,6 @@ class _Beside:
     @property
     def has_ended(self) -> bool:
         return any(seen.status.state in TERMINAL for seen in self.statuses)
-
-
-def _other_runs(history: History) -> tuple[str, ...]:
-    names = (one.run for one in history.events if isinstance(one, Asked) and one.verb == "start")
-    return tuple(dict.fromkeys(name for name in names if name != history.run))
 
 
 def _beside(history: History, run: str) -> _Beside:

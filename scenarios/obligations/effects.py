@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.history import History
+from scenarios.history import History, Received
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
@@ -57,13 +57,14 @@ def _forgotten(facts: Facts, op: str, effects: list[int]) -> bool:
     profile="Effects",
     promise="One operation keeps one key over every try and every worker; no two operations share one, and no new key is made "
     "to get past an unclear answer.",
-    tested_by="kill at every barrier, and replies lost, at keyed services",
+    tested_by="kill at every barrier, and replies lost, at keyed services; runs side by side, and children of one name",
     anomaly="key drift",
     minimum=3,
     causes=(
         "the key is drawn at random for each try, or contains the number of the try",
         "the key contains the id of the worker or of the process",
         "the key is a digest of the parameters, which two operations can share",
+        "the key lacks the id of the run, or of the child, and is the same in all of them",
     ),
     learnt_from=("F31", "F54"),
 )
@@ -77,7 +78,7 @@ def one_operation_one_key(history: History) -> Finding:
         exercised += max(len(keyed) - 1, 0)
         found.extend(_drifted(call.id, keyed))
         found.extend(_shared(owners, keyed))
-    return Finding(exercised, tuple(found))
+    return Finding(exercised, (*found, *_shared_by_runs(history)))
 
 
 def _drifted(op: str, keyed: list[Request]) -> Iterator[Violation]:
@@ -93,6 +94,21 @@ def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Ite
         if owner.op != request.op:
             sentence = f"{owner.op!r} and {request.op!r} were both sent with key {request.event.key}."
             yield blame("key drift", sentence, (owner.at, request.at), request.op)
+            return
+
+
+def _shared_by_runs(history: History) -> Iterator[Violation]:
+    """The first request under a key that another run, this one or one beside it, has sent before."""
+    owners: dict[tuple[str, str], tuple[int, Received]] = {}
+    for index, event in enumerate(history.events):
+        if not isinstance(event, Received) or event.key is None or event.lookup:
+            continue
+        at, owner = owners.setdefault((event.service, event.key), (index, event))
+        if owner.run != event.run:
+            sentence = (
+                f"Key {event.key} was sent for {owner.op!r} of run {owner.run!r}, and for run {event.run!r} as well."
+            )
+            yield blame("key drift", sentence, (at, index), event.op if event.run == history.run else owner.op)
             return
 
 

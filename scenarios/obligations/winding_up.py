@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
-from scenarios.joining import asks_of, statuses_of
+from scenarios.joining import asks_of, other_runs, statuses_of
 from scenarios.kinship import ALIVE
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.stopping import admitted
@@ -25,13 +25,14 @@ _NOT_UNDONE = frozenset({"failed", "unknown", "unresolved"})
     profile="Control",
     promise="A stop ends the run's children and theirs with it; a detached child lives on, with an owner and a handle of its "
     "own.",
-    tested_by="cancel of a run with children, grandchildren and a detached child, and kills meanwhile",
+    tested_by="cancel of a run with children, grandchildren and a detached child, or with runs beside it, and kills meanwhile",
     anomaly=("resurrection", "leak", "amnesia"),
     minimum=3,
     causes=(
         "the stop is written to the run and never handed down",
         "the run is over when its own steps are, whoever of its children still works",
         "all that was started by the run is stopped, also what was started to outlive it",
+        "runs are found by the beginning of their names, and a stop reaches whose name begins alike",
         "a detached child is kept in its parent's records only, and found through it",
     ),
     learnt_from=("F39",),
@@ -40,7 +41,8 @@ def descendants_stop_with_their_owner(history: History) -> Finding:
     facts = look(history)
     stop = accepted_stop(facts)
     children = history.plan.children()
-    if stop is None or stop.ok_at is None or not children:
+    strangers = other_runs(history)
+    if stop is None or stop.ok_at is None or not (children or strangers):
         return Finding()
     ends = [seen for seen in ended(facts) if seen.status.state == "cancelled"]
     owned = [op for op in senders(facts) if is_inherited(facts, op)]
@@ -49,7 +51,8 @@ def descendants_stop_with_their_owner(history: History) -> Finding:
     found = [one for op in owned if (one := admitted(facts, op, stop.ok_at))]
     found += _orphans(facts, ends[:1])
     found += [one for child in let_go if (one := _taken_along(facts, child))]
-    return Finding(len(begun) + len(let_go), tuple(found))
+    found += [one for run in strangers if (one := _mistaken(facts, run, stop.ok_at))]
+    return Finding(len(begun) + len(let_go) + bool(strangers), tuple(found))
 
 
 def _orphans(facts: Facts, ends: list[Seen]) -> Iterator[Violation]:
@@ -87,6 +90,18 @@ def _taken_along(facts: Facts, child: Child) -> Violation | None:
             sentence = f"{name!r} was begun and let go, and there is no run of that name."
             return blame("amnesia", sentence, evidence, child.id)
     return None
+
+
+def _mistaken(facts: Facts, run: str, stopped: int) -> Violation | None:
+    """What shows another run, which nobody has told to stop, as stopped with this one."""
+    asks = asks_of(facts.history, run)
+    if any(ask.event.verb == "cancel" for ask in asks):
+        return None
+    seen = next((one for one in statuses_of(asks) if one.status.state == "cancelled"), None)
+    if seen is None:
+        return None
+    sentence = f"The stop of run {facts.history.run!r} has also stopped run {run!r}, which has nothing to do with it."
+    return blame("leak", sentence, (stopped, seen.asked, seen.answered))
 
 
 @obligation(

@@ -42,6 +42,13 @@ STORIES = (
                 arg="8",
                 then=Interruption("kill", Site("barrier", "serve", 1, "applied")),
             ),
+            # One leaves in a hurry, and nobody else with him.
+            Interruption(
+                "crowd",
+                Site("ack", verb="start"),
+                arg="6",
+                then=Interruption("cancel", Site("barrier", "serve", 1, "received")),
+            ),
             Interruption(
                 "crowd",
                 Site("ack", verb="start"),

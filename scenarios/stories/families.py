@@ -90,6 +90,39 @@ STORIES = (
         generic=False,
     ),
     Story(
+        "namesakes",
+        "A run and two children of it each have something to pay, and call it by the same name.",
+        in_order(
+            ledger("pay"),
+            Par("both", (Child("ann", Seq("a", (ledger("pay"),))), Child("ben", Seq("b", (ledger("pay"),))))),
+            ledger("sum", "pay"),
+        ),
+        extras=(_kill("ann/pay", "applied", "worker"), _kill("ben/pay", "replied")),
+        generic=False,
+    ),
+    Story(
+        "errand",
+        "A child is turned away, and its owner cannot go on as if it had not been.",
+        in_order(
+            ledger("send"),
+            Child("kid", Seq("k", (Call("ask", "flaky", {"n": 1}, (), ("reject",)),))),
+            ledger("thank", "send"),
+        ),
+        extras=(_kill("kid/ask", "replied"),),
+        generic=False,
+    ),
+    Story(
+        "messenger",
+        "A child's letter is lost before it is there, and nobody knows: its owner does not go on as if it had arrived.",
+        in_order(
+            ledger("send"),
+            Child("kid", Seq("k", (Call("letter", "mailer", {"to": 1}, (), ("reset-before",)),))),
+            ledger("thank", "send"),
+        ),
+        extras=(_kill("kid/letter", "received"),),
+        generic=False,
+    ),
+    Story(
         "dowry",
         "Of nine calls two children have got four and three, and the one gives two to a child of its own; a third asks for "
         "three as well, which are not there.",

@@ -89,7 +89,7 @@ def test_a_drawn_scenario_pauses_no_worker_that_is_alone(supported: frozenset[st
 
     def actions(*, workers: bool) -> set[str]:
         found: set[str] = set()
-        for seed in range(300):
+        for seed in range(600):
             choose = random.Random(seed)
             scenario = drawn(
                 lambda _label, n, choose=choose: choose.randrange(n),  # type: ignore[misc]
@@ -169,7 +169,7 @@ def test_a_plan_that_may_leave_a_call_out_is_not_killed_there() -> None:
 def test_storage_fails_where_the_store_is_kept(units: tuple[str, ...]) -> None:
     """Of a target of one process that is the worker; full, failing and rotten disks are drawn for it like for any other."""
     found: dict[str, set[str]] = {}
-    for seed in range(1500):
+    for seed in range(2500):
         choose = random.Random(seed)
         scenario = drawn(
             lambda _label, n, choose=choose: choose.randrange(n),  # type: ignore[misc]
