@@ -74,6 +74,17 @@ def time_not_looked_at_again(patch: Patch) -> None:
     patch.replace(Ownership, "_ended_by_its_limits", lambda _self, _op, _now_ns: False)
 
 
+@mutant("time-of-the-last-try", "RTY-2", shown_by="dogged/undisturbed")
+def time_of_the_last_try(patch: Patch) -> None:
+    """The time for an operation begins with each try of it, so that only a wait between two of them can be too long."""
+
+    def record_intent(self: Ownership, op: Operation, generation: int) -> Operation:
+        return original(self, op._replace(first_ns=None), generation)
+
+    original = Ownership._record_intent  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Ownership, "_record_intent", record_intent)
+
+
 @mutant("refusal-is-retried", "RTY-3", shown_by="invalid/undisturbed")
 def refusal_is_retried(patch: Patch) -> None:
     """A definite no is tried again like everything else."""

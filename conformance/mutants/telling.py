@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
+from conformance.mutants.restarts import on_restart
 from reference_runtime import events, server, views
 from reference_runtime.client import Client
+from reference_runtime.control import Control
+from reference_runtime.delivery import Delivery
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 
@@ -65,10 +68,54 @@ def change_without_version(patch: Patch) -> None:
     patch.replace(Progress, "_touch", lambda _self, _attempt: None)
 
 
+@mutant("pause-without-version", "STA-2", shown_by="hold/halt@waiting:word")
+def pause_without_version(patch: Patch) -> None:
+    """That a run is paused, or goes on, is a setting of it and no change."""
+    setting: list[bool] = []
+
+    def set_paused(self: Control, *said: str, is_paused: bool) -> Json:
+        setting.append(True)
+        try:
+            return original(self, *said, is_paused=is_paused)
+        finally:
+            setting.pop()
+
+    def touch(self: Progress, attempt: str) -> None:
+        if not setting:
+            original_touch(self, attempt)
+
+    original, original_touch = Control._set_paused, Progress._touch  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Control, "_set_paused", set_paused)
+    patch.replace(Progress, "_touch", touch)
+
+
+@mutant("delivery-without-version", "STA-2", shown_by="tour/kill@end")
+def delivery_without_version(patch: Patch) -> None:
+    """That a result was handed over is written down beside the run, whose version stays."""
+
+    def deliver(self: Delivery, task: str) -> bool:
+        with self._transaction():
+            self.db.execute("UPDATE delivery SET state = 'delivered' WHERE task = ? AND state = 'prepared'", (task,))
+            return self.db.changes() == 1
+
+    patch.replace(Delivery, "deliver", deliver)
+
+
 @mutant("frames-move-the-cursor", "STA-3", shown_by="tour/kill@waiting:release(engine)")
 def frames_move_the_cursor(patch: Patch) -> None:
     """The frame that ends every page, and carries no event, counts as one."""
     patch.replace(events, "next_cursor", lambda after, found: int(found[-1]["cursor"]) + 1 if found else after)
+
+
+@mutant("full-page-skips-one", "STA-3", shown_by="calendar/undisturbed")
+def full_page_skips_one(patch: Patch) -> None:
+    """A page that is full says to go on behind the first event that had no room on it."""
+
+    def next_cursor(after: int, found: list[Json]) -> int:
+        return original(after, found) + (len(found) == events.PAGE)
+
+    original = events.next_cursor
+    patch.replace(events, "next_cursor", next_cursor)
 
 
 @mutant("old-cursor-from-now", "STA-3", shown_by="tour/kill@waiting:release(engine)")
@@ -117,3 +164,9 @@ def stop_without_reason(patch: Patch) -> None:
 
     original = Progress._reason  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Progress, "_reason", reason)
+
+
+@mutant("reasons-in-memory", "STA-5", shown_by="invalid/kill@end(engine)")
+def reasons_in_memory(patch: Patch) -> None:
+    """Why a run ended is known to the server that saw it end."""
+    on_restart(patch, "UPDATE attempt SET reason = NULL WHERE outcome IS NOT NULL")

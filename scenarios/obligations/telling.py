@@ -66,7 +66,7 @@ def _is_told(ask: Ask) -> bool:
     kind="safety",
     profile="Control",
     promise="To one observer the version of a run never goes back, and two looks that differ have different versions.",
-    tested_by="statuses asked one after the other, over every restart",
+    tested_by="statuses asked one after the other, over every restart, over pauses, and over the handing over of a result",
     anomaly="torn view",
     minimum=3,
     causes=(
@@ -104,9 +104,12 @@ def _torn(one: Seen, other: Seen) -> Violation | None:
 
 
 def _shown(seen: Seen) -> object:
-    """What must not change under one version: how the run stands, and its operations with their answers."""
-    operations = tuple((op.id, op.state, op.nonce) for op in seen.status.operations)
-    return seen.status.state, operations, dict(seen.status.result or {})
+    """What must not change under one version: how the run stands, what was done to it, and its operations and answers."""
+    status = seen.status
+    operations = tuple((op.id, op.state, op.nonce) for op in status.operations)
+    approvals = tuple((one.operation, one.digest, one.state) for one in status.approvals)
+    stands = (status.state, status.paused, status.cancel, status.delivered)
+    return stands, operations, approvals, dict(status.result or {})
 
 
 @obligation(

@@ -11,6 +11,8 @@ _OUT = ("error-before",) * 12
 #: How long a call may be tried, and how long who tries it is away: so long that what comes after is certainly too late.
 _PATIENCE_NS = 400_000_000
 _AWAY_NS = 1_600_000_000
+#: Longer than the longest wait between two tries.
+_LONG_PATIENCE_NS = 2_500_000_000
 
 
 def _both(site: Site, other: str) -> Interruption:
@@ -56,6 +58,16 @@ STORIES = (
         generic=False,
     ),
     Story(
+        "dogged",
+        "The same with more patience than anybody waits between two tries: it ends all the same.",
+        in_order(
+            ledger("ask"),
+            Call("hurry", "flaky", {"n": 1}, ("ask",), _OUT, elapsed_ns=_LONG_PATIENCE_NS),
+            ledger("note", "hurry"),
+        ),
+        generic=False,
+    ),
+    Story(
         "invalid",
         "Orders that can never be taken: two may be refused, the third ends the run, and the caller learns why.",
         in_order(
@@ -73,6 +85,8 @@ STORIES = (
         extras=(
             Interruption("kill", Site("barrier", "order", 1, "received")),
             Interruption("kill", Site("barrier", "order", 1, "replied", unit="engine")),
+            # The reason is still known to who asks after a restart.
+            Interruption("kill", Site("end", unit="engine")),
         ),
         generic=False,
     ),

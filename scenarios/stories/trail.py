@@ -10,6 +10,8 @@ from scenarios.story import NAP_NS, Story, in_order, ledger
 _TOKEN, _PASSWORD = "token", "password"
 #: While nobody has noticed yet that a worker is dead.
 _SOON = Site("time", ns=100_000_000, unit="engine")
+#: More events than a page has.
+_MANY = 520
 _CONTROL: tuple[Action, ...] = ("cancel", "halt")
 
 STORIES = (
@@ -51,6 +53,15 @@ STORIES = (
             Interruption("kill", Site("barrier", "parcel", 1, "applied", unit="engine")),
             Interruption("cancel", Site("barrier", "ring", 1, "applied")),
         ),
+        generic=False,
+    ),
+    Story(
+        "calendar",
+        "A day of so many appointments that nobody who asks what has happened is told all of it at once.",
+        in_order(
+            ledger("wake"), Par("day", tuple(Sleep(f"at{n}", 1) for n in range(1, _MANY + 1))), ledger("rest", "wake")
+        ),
+        extras=(Interruption("kill", Site("barrier", "rest", 1, "applied", unit="engine")),),
         generic=False,
     ),
     Story(

@@ -69,6 +69,20 @@ breaks(
     "torn view",
 )
 
+holds(
+    "STA-2",
+    "what is done to a run makes a new version",
+    told(told(told(begun(), 7), 8, paused=True), 9, cancel="accepted"),
+    exercised=2,
+)
+breaks("STA-2", "a pause under the same version", told(told(begun(), 7, paused=False), 7, paused=True), "torn view")
+breaks(
+    "STA-2",
+    "handed over under the same version",
+    told(told(begun(), 7, "done", "succeeded", delivered=False), 7, "done", "succeeded", delivered=True),
+    "torn view",
+)
+
 # --- STA-3 ------------------------------------------------------------------------------------------------------------
 holds(
     "STA-3",
