@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from conformance.mutants import Patch, mutant
+from conformance.mutants.restarts import on_restart
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
 from reference_runtime.model import Rejected
 from reference_runtime.ownership import Ownership
@@ -96,6 +97,18 @@ def stalled_keeps_work(patch: Patch) -> None:
     patch.replace(Server, "_hold", _hold_for(40))
 
 
+@mutant("unsent-keeps-its-owner", "OWN-4", shown_by="direction/kill@consent#1.received")
+def unsent_keeps_its_owner(patch: Patch) -> None:
+    """Of what a dead worker had in hand that is taken back which it had sent; the rest was never begun."""
+
+    def reclaim(self: Ownership, generation: int) -> None:
+        if self._open_invocation(generation):
+            original(self, generation)
+
+    original = Ownership.reclaim
+    patch.replace(Ownership, "reclaim", reclaim)
+
+
 @mutant("token-of-the-operation", "OWN-5", shown_by="fence/kill@lock#1.applied")
 def token_of_the_operation(patch: Patch) -> None:
     """The fencing token is fixed with the first intent, as the key is, and says the same for every owner."""
@@ -167,6 +180,12 @@ def deaths_not_counted(patch: Patch) -> None:
     patch.replace(Ownership, "_count_death", lambda _self, op: op)
 
 
+@mutant("deaths-in-memory", "OWN-8", shown_by="poison/kill@bomb#0.received+kill@bomb#3.received(engine)")
+def deaths_in_memory(patch: Patch) -> None:
+    """Deaths are counted in the memory of the server."""
+    on_restart(patch, "UPDATE operation SET deaths = 0")
+
+
 @mutant("death-counted-at-every-look", "OWN-9", shown_by="two-tries/kill@pay#1.applied")
 def death_counted_at_every_look(patch: Patch) -> None:
     """Whoever looks for the dead looks three times before one is buried, and each look uses up a try."""
@@ -223,3 +242,21 @@ def namesake_takes_over(patch: Patch) -> None:
 
     original = Server.hello
     patch.replace(Server, "hello", hello)
+
+
+@mutant(
+    "one-lease-extended",
+    "OWN-10",
+    shown_by="waiting-rooms/delay@*#1.received+delay@*#1.received+delay@*#1.received",
+)
+def one_lease_extended(patch: Patch) -> None:
+    """A worker's sign of life extends the first of its leases, and the others run out."""
+
+    async def heartbeat(self: Server, execution: str, generations: list[int]) -> Json:
+        before = {one: self._holders[one] for one in generations[1:] if one in self._holders}
+        told = await original(self, execution, generations)
+        self._holders.update(before)
+        return told
+
+    original = Server.heartbeat
+    patch.replace(Server, "heartbeat", heartbeat)

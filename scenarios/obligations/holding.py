@@ -21,9 +21,12 @@ _LEASES = 5
 
 @attrs.frozen
 class _Loss:
-    """A request whose worker was lost before anything was answered; `lost` is when, `until` when it was to be another's."""
+    """A request whose worker was lost before anything was answered; `op` is what it had in hand, `lost` is when that was, and
+    `until` when it was to be another's.
+    """
 
     request: Request
+    op: str
     lost: int
     until: int
     has_stalled: bool
@@ -34,7 +37,7 @@ class _Loss:
     kind="liveness",
     profile="Ownership",
     promise="Work whose owner has died or stalled is given to another, which need not wait for the first to come back.",
-    tested_by="kill the owner, or stop it for many leases, with a call in hand",
+    tested_by="kill the owner, or stop it for many leases, with a call in hand, also one that it has not sent yet",
     anomaly="stuck",
     minimum=2,
     causes=(
@@ -46,12 +49,13 @@ class _Loss:
 )
 def lost_work_is_given_to_another(history: History) -> Finding:
     facts = look(history)
-    losses = [one for one in (*_orphans(facts), *_stalled(facts)) if _can_be_taken(facts, one.request)]
+    every = (*_orphans(facts), *_stalled(facts), *_unsent(facts))
+    losses = [one for one in every if _can_be_taken(facts, one)]
     taken = [one for one in losses if _was_taken(facts, one)]
     found: dict[str, Violation] = {}
     for one in losses:
         if one not in taken and (one.has_stalled or _is_left(facts)):
-            found.setdefault(one.request.op, _left(one))
+            found.setdefault(one.op, _left(one))
     tested = len(taken) + len(found)
     return Finding(tested, tuple(found.values()), slow=tested > 0 and facts.closed_as() == "slow")
 
@@ -63,7 +67,17 @@ def _orphans(facts: Facts) -> Iterator[_Loss]:
         for request in timely(facts, op):
             died = facts.died.get(request.event.incarnation)
             if died is not None and request.at < died and (request.replied_at is None or request.replied_at > died):
-                yield _Loss(request, died, end if facts.closed is None else facts.closed, has_stalled=False)
+                yield _Loss(request, op, died, end if facts.closed is None else facts.closed, has_stalled=False)
+
+
+def _unsent(facts: Facts) -> Iterator[_Loss]:
+    """Questions at the desk whose workers died over them: each had what was approved in hand, and had not sent it."""
+    end = len(facts.history.events) if facts.closed is None else facts.closed
+    for approve in facts.history.plan.approvals():
+        for asked in facts.lookups(approve.id):
+            died = facts.died.get(asked.event.incarnation)
+            if died is not None and asked.at < died and (asked.replied_at is None or asked.replied_at > died):
+                yield _Loss(asked, approve.of, died, end, has_stalled=False)
 
 
 def _stalled(facts: Facts) -> Iterator[_Loss]:
@@ -83,21 +97,23 @@ def _stalled(facts: Facts) -> Iterator[_Loss]:
             for request in timely(facts, op):
                 is_open = request.replied_at is None or request.replied_at > paused
                 if request.event.incarnation == worker and request.at < paused and is_open:
-                    yield _Loss(request, paused, resumed, has_stalled=True)
+                    yield _Loss(request, op, paused, resumed, has_stalled=True)
 
 
-def _can_be_taken(facts: Facts, request: Request) -> bool:
-    """Is it repeatable or can it be looked up, and wanted by the run whatever is decided?"""
+def _can_be_taken(facts: Facts, one: _Loss) -> bool:
+    """Was it not sent, or is it repeatable or can it be looked up; and is it wanted by the run whatever is decided?"""
     plan = facts.history.plan
-    leaf = facts.calls[request.op]
-    stopped = facts.cancelled_at() is not None or bool(facts.stopped)
-    return SEMANTICS[leaf.service] != "blind" and not plan.guards(request.op) and not stopped and not facts.fragile
+    if plan.guards(one.op) or facts.cancelled_at() is not None or facts.stopped:
+        return False
+    if one.op != one.request.op:
+        return not facts.struck("revoke")
+    return SEMANTICS[facts.calls[one.op].service] != "blind" and not facts.fragile
 
 
 def _was_taken(facts: Facts, one: _Loss) -> bool:
     """Did another worker ask for it, or about it, in time?"""
     return any(
-        other.op == one.request.op
+        other.op in {one.op, one.request.op}
         and other.event.incarnation != one.request.event.incarnation
         and one.lost < other.at < one.until
         for other in facts.sent
@@ -112,7 +128,7 @@ def _is_left(facts: Facts) -> bool:
 
 
 def _left(one: _Loss) -> Violation:
-    op, worker = one.request.op, one.request.event.incarnation
+    op, worker = one.op, one.request.event.incarnation
     how = "was stopped for long" if one.has_stalled else "died"
     sentence = f"Worker {worker} {how} with {op!r} in hand, and nobody took it over."
     return blame("stuck", sentence, (one.request.at, one.lost), op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenarios.interruption import Interruption, Site
-from scenarios.plan import Approve, Call, Sleep
+from scenarios.plan import Approve, Call, Par, Sleep
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: Long enough for another to take over, short enough for an answer in hand to be good still.
@@ -30,6 +30,12 @@ def _jump(site: Site, ns: int, then: Interruption | None = None) -> Interruption
 def _long(op: str) -> Interruption:
     """The answer takes longer than a lease."""
     return Interruption("delay", _applied(op), ns=_SLOW_NS)
+
+
+def _next_long(count: int) -> Interruption:
+    """The next answers, so many, take longer than a lease, side by side: whichever is asked for first."""
+    then = _next_long(count - 1) if count > 1 else None
+    return Interruption("delay", Site("barrier", None, 1, "received"), ns=_SLOW_NS, then=then)
 
 
 def _overtaken(op: str) -> Interruption:
@@ -62,6 +68,8 @@ STORIES = (
         ),
         extras=(
             Interruption("steer", _received("consent"), target="letter"),
+            # It has died over something that it had not sent yet.
+            Interruption("kill", _received("consent")),
             Interruption(
                 "steer",
                 _received("consent"),
@@ -100,10 +108,23 @@ STORIES = (
         generic=False,
     ),
     Story(
+        "waiting-rooms",
+        "One worker has three long looks under way at once, and is at all of them.",
+        in_order(
+            Par("looks", tuple(Call(name, "reader", {"at": name}) for name in ("left", "front", "right"))),
+            ledger("leave", "left", "front", "right"),
+        ),
+        extras=(_next_long(3),),
+        generic=False,
+    ),
+    Story(
         "poison",
         "A step that no worker survives, and one after it.",
         in_order(ledger("bomb"), ledger("after", "bomb")),
-        extras=(Interruption("kill", _received("bomb", 0)),),
+        extras=(
+            Interruption("kill", _received("bomb", 0)),
+            Interruption("kill", _received("bomb", 0), then=Interruption("kill", _received("bomb", 3, unit="engine"))),
+        ),
         generic=False,
     ),
     Story(

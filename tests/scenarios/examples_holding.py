@@ -14,10 +14,16 @@ ONE = plan("a ledger")
 TWICE = Plan(Seq("main", (Call("a", "ledger", {}, tries=2), Call("b", "ledger"))))
 LEASE = {"lease_ns": 10 * MS, "call_timeout_ns": 1000 * MS}
 OPS = {"shows_operations": True}
+GATE = plan("a ledger", "k approve m", "m mailer")
 
 
 def story(of: Plan, **declared: object) -> Story:
     return Story(of, **declared).up().start()
+
+
+def approved() -> Story:
+    """What `m` is to send was approved, and somebody holds it."""
+    return story(GATE).call("a").status("waiting", "k").decide("k")
 
 
 def told(of: Story, state: State, tries: int, shown: Any = "unknown", **fields: Any) -> Story:
@@ -64,6 +70,31 @@ holds(
     .status("failed", reason="rejected: b")
     .settled(),
     exercised=0,
+)
+holds(
+    "OWN-4",
+    "another asks the desk in place of one that died over it",
+    approved().request("k", lookup=True).crash().desk("k").call("m").done().settled(),
+)
+holds(
+    "OWN-4",
+    "whether anybody asks on behalf of who has lost authority is not judged",
+    approved()
+    .fired("revoke@waiting:k")
+    .request("k", lookup=True)
+    .crash()
+    .decide("k", nth=2)
+    .desk("k")
+    .call("m")
+    .done()
+    .settled(),
+    exercised=0,
+)
+breaks(
+    "OWN-4",
+    "what the dead one had not sent yet is nobody's",
+    approved().request("k", lookup=True).crash().status("running").bound(),
+    "stuck",
 )
 breaks(
     "OWN-4",
