@@ -1,4 +1,4 @@
-"""Mutants of SCH-5, SCH-6 and SCH-12: events that are answered anyhow, waits without an end, and timeouts that are crossed."""
+"""Mutants of SCH-4 to SCH-6 and SCH-12: events that are lost or answered anyhow, waits without an end, crossed timeouts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from reference_runtime.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from reference_runtime.model import Json
 
 _TIMED_OUT = """SELECT o.attempt, o.id FROM task t JOIN operation o ON o.attempt = t.attempt
     WHERE t.id = ? AND o.signal = ? AND o.kind = 'wait' AND o.state = 'succeeded' AND o.answer IS NULL
@@ -44,6 +46,19 @@ def timeout_in_memory(patch: Patch) -> None:
         patch,
         "DELETE FROM timer WHERE EXISTS (SELECT 1 FROM operation o"
         " WHERE o.attempt = timer.attempt AND o.id = timer.operation AND o.kind = 'wait')",
+    )
+
+
+@mutant(
+    "timeout-counts-anew", "SCH-6", shown_by="watch/kill@waiting:reply(engine)~1500000000ns+late-signal@waiting:reply"
+)
+def timeout_counts_anew(patch: Patch) -> None:
+    """A server that comes up begins the waits that it finds again, with all their time."""
+    on_restart(
+        patch,
+        "UPDATE timer SET due_ns = unixepoch('subsec') * 1000000000 + (SELECT o.spec ->> 'timeout_ns' FROM operation o"
+        " WHERE o.attempt = timer.attempt AND o.id = timer.operation) WHERE fired_ns IS NULL AND EXISTS (SELECT 1"
+        " FROM operation o WHERE o.attempt = timer.attempt AND o.id = timer.operation AND o.kind = 'wait')",
     )
 
 
@@ -86,3 +101,32 @@ def timed_out_wait_listens(patch: Patch) -> None:
 def late_event_overwrites(patch: Patch) -> None:
     """A signal that comes after the timeout is written over it."""
     _take_late(patch, overwrites=True)
+
+
+_BOTH_EARLY = "doorbell/early@ack:start:ring+early@ack:start:knock"
+_UNUSED = "FROM event WHERE task = ? AND name = ? AND id != ? AND consumer IS NULL AND disposition IS NULL"
+
+
+@mutant("one-early-event-a-name", "SCH-4", shown_by=_BOTH_EARLY)
+def one_early_event_a_name(patch: Patch) -> None:
+    """While one event of a name is waiting to be used, another one is acknowledged and goes nowhere."""
+
+    def signal(self: Waits, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> Json:
+        if self._row(f"SELECT 1 {_UNUSED}", task, name, id_):
+            return {"id": id_, "disposition": "buffered", "consumer": None}
+        return original(self, task, id_, name, payload)
+
+    original = Waits.signal
+    patch.replace(Waits, "signal", signal)
+
+
+@mutant("latest-early-event-wins", "SCH-4", shown_by=_BOTH_EARLY)
+def latest_early_event_wins(patch: Patch) -> None:
+    """Of several events of a name that nobody has used yet, the latest takes the place of the others."""
+
+    def buffer_signal(self: Waits, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> None:
+        self.db.execute(f"DELETE {_UNUSED}", (task, name, id_))
+        original(self, task, id_, name, payload)
+
+    original = Waits.buffer_signal
+    patch.replace(Waits, "buffer_signal", buffer_signal)

@@ -10,6 +10,8 @@ from scenarios.story import NAP_NS, Story, in_order, ledger
 _SILENCE_NS = 1_200_000_000
 #: How long an answer is awaited: longer than any process needs to come up again.
 _VIGIL_NS = 8 * NAP_NS
+#: And so long that half of it is more than anybody may be late.
+_WATCH_NS = 20 * NAP_NS
 #: How long the server is away: until the time of a wait is over.
 _AWAY_NS = NAP_NS + 50_000_000
 
@@ -41,6 +43,12 @@ STORIES = (
                 Site("ack", "knock", verb="start"),
                 then=Interruption("kill", Site("barrier", "open", 1, "applied", unit="engine")),
             ),
+            # Both rings come before anybody listens.
+            Interruption(
+                "early",
+                Site("ack", "ring", verb="start"),
+                then=Interruption("early", Site("ack", "knock", verb="start")),
+            ),
             Interruption(
                 "unmatched",
                 Site("barrier", "close", 1, "received"),
@@ -57,6 +65,15 @@ STORIES = (
             _silence("reply"),
             Interruption("kill", Site("waiting", "reply", unit="engine"), then=_silence("reply")),
             Interruption("kill", Site("waiting", "reply"), then=_silence("reply")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "watch",
+        "An answer is awaited for so long that the server is away and back before that is over; none comes.",
+        in_order(ledger("ask"), Wait("reply", "answer", _WATCH_NS), ledger("decide", "ask")),
+        extras=(
+            Interruption("kill", Site("waiting", "reply", unit="engine"), ns=_WATCH_NS // 2, then=_silence("reply")),
         ),
         generic=False,
     ),
