@@ -40,7 +40,7 @@ Action = Literal[
     "halt",  # the kit asks for the run to be paused, and to go on after `ns`
     "steer",  # two directions, in order, for what `target` is to be asked
     "deny",  # the decision is no
-    "forge",  # somebody without authority decides first
+    "forge",  # somebody without authority says yes, and then no, before anybody decides
     "revoke",  # approved, then the approver's authority is withdrawn; given back after `ns`
     "late-decision",  # the decision comes only once its validity has passed
     "cross",  # yes and no, under two ids, one after the other

@@ -8,11 +8,13 @@ from conformance.mutants import Patch, mutant
 from reference_runtime.approvals import Approvals
 from reference_runtime.control import Control
 from reference_runtime.model import approval_digest
+from reference_runtime.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reference_runtime.approvals import Approval
+    from reference_runtime.model import Grant, Json
     from reference_runtime.rows import Operation
 
 
@@ -113,6 +115,33 @@ def no_is_not_heard(patch: Patch) -> None:
     patch.replace(Approvals, "release", release)
 
 
+@mutant("authority-remembered", "APR-4", shown_by="counsel/revoke@waiting:second")
+def authority_remembered(patch: Patch) -> None:
+    """A worker asks once whether somebody has authority, and knows it for as long as it lives."""
+
+    async def ask_authority(self: Worker, grant: Grant) -> dict[str, bool]:
+        known = told.setdefault(self, {})
+        if any(actor not in known for actor in grant.authority.values()):
+            found = await original(self, grant)
+            known |= {grant.authority[leaf]: is_allowed for leaf, is_allowed in found.items()}
+        return {leaf: known[actor] for leaf, actor in grant.authority.items() if actor in known}
+
+    told: dict[Worker, dict[str, bool]] = {}
+    original = Worker.ask_authority
+    patch.replace(Worker, "ask_authority", ask_authority)
+
+
+@mutant("no-word-is-a-yes", "APR-4", shown_by="gate/revoke@waiting:consent+reset@consent#1.received")
+def no_word_is_a_yes(patch: Patch) -> None:
+    """A desk that cannot be asked has not said no."""
+
+    async def ask_authority(self: Worker, grant: Grant) -> dict[str, bool]:
+        return dict.fromkeys(grant.authority, True) | await original(self, grant)
+
+    original = Worker.ask_authority
+    patch.replace(Worker, "ask_authority", ask_authority)
+
+
 @mutant("last-decision-counts", "APR-5", shown_by="gate/cross@waiting:consent")
 def last_decision_counts(patch: Patch) -> None:
     """Every decision is taken, whatever was decided before."""
@@ -146,6 +175,26 @@ def one_decision_for_all(patch: Patch) -> None:
 def anybody_decides(patch: Patch) -> None:
     """Whoever knows the id of an approval may decide about it."""
     patch.replace(Approvals, "may_decide", lambda _self, _actor: True)
+
+
+@mutant("anybody-denies", "APR-6", shown_by="gate/forge@waiting:consent")
+def anybody_denies(patch: Patch) -> None:
+    """To say yes takes authority; to say no, the id of the approval is enough."""
+    saying: list[str] = []
+
+    def decide(self: Approvals, task: str, operation: str, decision: str, *said: str) -> Json:
+        saying.append(decision)
+        try:
+            return original(self, task, operation, decision, *said)
+        finally:
+            saying.pop()
+
+    def may_decide(self: Approvals, actor: str) -> bool:
+        return saying[-1:] == ["deny"] or original_may_decide(self, actor)
+
+    original, original_may_decide = Approvals.decide, Approvals.may_decide
+    patch.replace(Approvals, "decide", decide)
+    patch.replace(Approvals, "may_decide", may_decide)
 
 
 @mutant("expiry-ends-nothing", "APR-7", shown_by="gate/late-decision@waiting:consent")

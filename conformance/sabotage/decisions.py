@@ -7,7 +7,7 @@ another id.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
 import trio
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: So often an approval that is pending again and again is decided.
 DECISIONS_MAX = 8
+DECISIONS: Final[tuple[Literal["approve", "deny"], ...]] = ("approve", "deny")
 #: Actions that are decisions themselves; whatever else strikes at an approval leaves it to be decided as usual.
 ACTIONS = frozenset({"deny", "forge", "revoke", "late-decision", "cross", "stale-decision"})
 
@@ -79,10 +80,7 @@ class Decisions:
                 await self._decide(approve, "deny", digest)
             case "forge":
                 self._scene.note(one)
-                forged = questions.decide(
-                    self._scene.run, approve, "forged", "approve", digest, self._scene.world.nonce(), actor=STRANGER
-                )
-                await commands.told(self._scene, forged)
+                await self._forge(approve, digest)
             case "cross":
                 self._scene.note(one)
                 await self._decide(approve, "approve", digest)
@@ -138,6 +136,15 @@ class Decisions:
             scene.patience.disturb()
             await scene.acknowledged(question, answer)
         return answer
+
+    async def _forge(self, approve: Approve, digest: str) -> None:
+        """Somebody without authority says yes, and then no."""
+        for decision in DECISIONS:
+            nonce = self._scene.world.nonce()
+            forged = questions.decide(
+                self._scene.run, approve, f"forged:{decision}", decision, digest, nonce, actor=STRANGER
+            )
+            await commands.told(self._scene, forged)
 
     async def _decide_stale(self, one: Interruption, approve: Approve, digest: str) -> None:
         """Change what the approval is about, decide by the old digest, and then by the one that is shown."""

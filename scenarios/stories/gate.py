@@ -36,6 +36,8 @@ STORIES = (
             Interruption("deny", _ASKED),
             Interruption("forge", _ASKED),
             Interruption("revoke", _ASKED, ns=400_000_000),
+            # Withdrawn, and the desk cannot be asked at first: no word is not a yes.
+            Interruption("revoke", _ASKED, ns=400_000_000, then=Interruption("reset", _AT_DESK)),
             Interruption("cross", _ASKED),
             Interruption("late-decision", _ASKED),
             Interruption("stale-decision", _ASKED, target="pay"),
@@ -75,6 +77,19 @@ STORIES = (
                 "deploy", Site("waiting", "legal"), arg="3", then=Interruption("deploy", Site("end"), arg="1")
             ),
         ),
+        generic=False,
+    ),
+    Story(
+        "counsel",
+        "One person consents twice, and may do so no more the second time: what the desk said once is no answer to the next.",
+        in_order(
+            ledger("draft"),
+            Approve("first", "sign"),
+            ledger("sign", "draft", "first"),
+            Approve("second", "seal"),
+            ledger("seal", "sign", "second"),
+        ),
+        extras=(Interruption("revoke", Site("waiting", "second"), ns=400_000_000),),
         generic=False,
     ),
     Story(
