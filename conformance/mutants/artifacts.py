@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
+from conformance.mutants.restarts import on_restart
 from reference_runtime.artifacts import Artifacts
 from reference_runtime.performing import Performer
 from reference_runtime.progress import Progress
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from reference_runtime.model import Json
     from reference_runtime.rows import Operation
+    from reference_runtime.store import Store
     from reference_runtime.tools import Request
 
 
@@ -79,6 +81,25 @@ def listed_before_commit(patch: Patch) -> None:
 def orphans_stay(patch: Patch) -> None:
     """Nothing looks at what ended runs have half uploaded."""
     patch.replace(Artifacts, "orphans", lambda _self, _attempt: [])
+
+
+@mutant(
+    "sweeps-in-memory",
+    "ART-3",
+    shown_by="retract/cancel@report#3.received+kill@report#3.applied+kill@t+700000000ns(engine)",
+)
+def sweeps_in_memory(patch: Patch) -> None:
+    """What is to be cleared away later is kept in the memory of the server; the next one takes it for done."""
+
+    def forget(store: Store) -> None:
+        rows = store.db.execute(
+            "UPDATE operation SET state = 'succeeded', due_ns = NULL WHERE kind = 'sweep' AND state = 'planned'"
+            " RETURNING attempt"
+        ).fetchall()
+        for (attempt,) in rows:
+            store._conclude(str(attempt))  # noqa: SLF001 - a mutant goes where it should not
+
+    on_restart(patch, forget)
 
 
 @mutant("found-and-not-registered", "ART-3", shown_by="retract/cancel@report#4.received+kill@report#4.applied")

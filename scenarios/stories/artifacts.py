@@ -10,6 +10,8 @@ from scenarios.story import Story, in_order, ledger
 _AWAY_NS = 800_000_000
 #: Long enough to be seen at work.
 _BUSY_NS = 100_000_000
+#: When what is left of an upload has been found, and may still be on its way.
+_SOON = Site("time", ns=700_000_000, unit="engine")
 #: Longer than any caller waits: it arrives when its sender has given it up.
 _LOST_NS = 1_300_000_000
 
@@ -50,6 +52,8 @@ STORIES = (
         extras=(
             _recall(2, Interruption("kill", _at("report", 2))),
             _recall(2, Interruption("kill", _at("report", 2, unit="engine"))),
+            # What is left is to be cleared away only later, and the engine dies before.
+            _recall(3, Interruption("kill", _at("report", 3), then=Interruption("kill", _SOON))),
             _recall(4, Interruption("kill", _at("report", 4))),
             _recall(4, Interruption("reset", _at("report", 4))),
             _recall(2, Interruption("delay", _at("report", 3, "received"), ns=_LOST_NS)),
