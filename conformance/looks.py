@@ -10,6 +10,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
+from conformance.canaries import is_found
 from scenarios.history import Answered, Asked, Fetched, Scanned
 from scenarios.plan import Call
 
@@ -97,7 +98,8 @@ class Looks:
         found = dict.fromkeys(seen.found)
         for place, text in self._told():
             places[place] = None
-            found.update((f"{place}:{name}", None) for name, value in secrets.items() if value in text)
+            told = text.encode()
+            found.update((f"{place}:{name}", None) for name, value in secrets.items() if is_found(value, told))
         self._scene.recorder.add(Scanned(self._scene.world.now_ns(), tuple(places), tuple(found)))
 
     def _told(self) -> Iterator[tuple[str, str]]:

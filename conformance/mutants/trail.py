@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,6 +17,8 @@ from reference_runtime.wire import _Wire
 from reference_runtime.worker import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import trio
 
     from reference_runtime.model import Remedy, Report, Ticket
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 
 # ---- secrets
+
+#: How many characters somebody masks who thinks that enough.
+_MASKED = 8
 
 
 @mutant("secret-stored-with-answer", "JRN-5", shown_by="courier/undisturbed")
@@ -41,6 +47,38 @@ def secret_stored_with_answer(patch: Patch) -> None:
 
     original = Worker.invoke
     patch.replace(Worker, "invoke", invoke)
+
+
+def _tell_of_secret(patch: Patch, said: Callable[[str], str]) -> None:
+    """A worker that was given a secret says something of it with the answer."""
+
+    async def invoke(self: Worker, ticket: Ticket) -> Outcome:
+        outcome = await original(self, ticket)
+        if ticket.secret is None or not outcome.answer:
+            return outcome
+        credentials: Any = getattr(self.tools, "credentials")  # noqa: B009 - as above
+        return attrs.evolve(outcome, answer={**outcome.answer, "sent": said(credentials.value(ticket.secret))})
+
+    original = Worker.invoke
+    patch.replace(Worker, "invoke", invoke)
+
+
+@mutant("header-with-answer", "JRN-5", shown_by="courier/undisturbed")
+def header_with_answer(patch: Patch) -> None:
+    """The header by which a worker identified itself is kept with the answer: name and secret, in Base64."""
+    _tell_of_secret(patch, lambda value: "Basic " + base64.b64encode(f"worker:{value}".encode()).decode())
+
+
+@mutant("secret-in-digits", "JRN-5", shown_by="courier/undisturbed")
+def secret_in_digits(patch: Patch) -> None:
+    """What was sent is kept byte by byte, as hexadecimal digits."""
+    _tell_of_secret(patch, lambda value: value.encode().hex())
+
+
+@mutant("secret-half-masked", "JRN-5", shown_by="courier/undisturbed")
+def secret_half_masked(patch: Patch) -> None:
+    """The last characters of a secret are masked, and all the others are there to be read."""
+    _tell_of_secret(patch, lambda value: value[:-_MASKED] + "*" * _MASKED)
 
 
 def _on_broken_exchange(patch: Patch, raises: type[Exception]) -> None:

@@ -19,6 +19,7 @@ import attrs
 import trio
 
 from conformance import ports
+from conformance.canaries import canary, is_found
 from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
@@ -135,7 +136,7 @@ class ProcessWorld:
         raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
-        self._secrets = {name: f"canary-{secrets.token_hex(12)}" for name in names}
+        self._secrets = {name: canary(secrets.token_hex(12)) for name in names}
         return self._secrets
 
     def scan(self, secrets: Mapping[str, str]) -> Sighting:
@@ -145,7 +146,7 @@ class ProcessWorld:
             f"{place}:{name}"
             for place, paths in files.items()
             for name, value in secrets.items()
-            if any(value.encode() in path.read_bytes() for path in paths if path.is_file())
+            if any(is_found(value, path.read_bytes()) for path in paths if path.is_file())
         ]
         return Sighting(tuple(files), tuple(found))
 

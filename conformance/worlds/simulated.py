@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import trio
 
+from conformance.canaries import canary, is_found
 from conformance.control import ControlChannel
 from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
 from simkit.disk import CrashState
@@ -200,7 +201,7 @@ class SimulatedWorld:
         host.at_boundary(nth, fail)
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
-        self._secrets = {name: f"canary-{self.nonce()}{self.nonce()}" for name in names}
+        self._secrets = {name: canary(self.nonce() + self.nonce()) for name in names}
         return self._secrets
 
     def scan(self, secrets: Mapping[str, str]) -> Sighting:
@@ -208,9 +209,9 @@ class SimulatedWorld:
         found = []
         for name, value in secrets.items():
             disks = (host.disk for host in self._world.hosts.values() if host.has_disk)
-            if any(value.encode() in node.cache for disk in disks for node in disk.inodes().values()):
+            if any(is_found(value, bytes(node.cache)) for disk in disks for node in disk.inodes().values()):
                 found.append(f"store:{name}")
-            if any(value in unit.printed() for unit in self._units):
+            if any(is_found(value, unit.printed().encode()) for unit in self._units):
                 found.append(f"logs:{name}")
         return Sighting(("store", "logs"), tuple(found))
 
