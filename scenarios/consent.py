@@ -115,6 +115,19 @@ def is_reopened(facts: Facts, approve: Approve, since: int, until: int) -> bool:
     return any(since < seen.asked and seen.answered < until for seen in asking(facts, approve))
 
 
+def is_asked_again(facts: Facts, approve: Approve, bar: Bar, until: int) -> bool:
+    """Was it asked for again between what barred it and event `until`?
+
+    Where only its time had passed, a status that still shows it as asked for is no sign of that: it must have been shown
+    otherwise in between.
+    """
+    if bar.end_ns is None:
+        return is_reopened(facts, approve, bar.at, until)
+    over = (seen for seen, one in shown(facts, approve) if one.state != "pending" and bar.at < seen.asked)
+    first = next(over, None)
+    return first is not None and is_reopened(facts, approve, first.answered, until)
+
+
 def _denied(facts: Facts, approve: Approve) -> Iterator[Bar]:
     """Denials that were taken, where no approving decision can have been taken before them."""
     for one in facts.decisions(approve.id):

@@ -8,8 +8,8 @@ from scenarios.consent import (
     bars,
     counting,
     directed,
+    is_asked_again,
     is_outdated,
-    is_reopened,
     lookups,
     release,
     released_at,
@@ -117,7 +117,7 @@ def denied_or_expired_is_not_dispatched(history: History) -> Finding:
 def _despite_bar(facts: Facts, approve: Approve) -> Violation | None:
     sent = release(facts, approve)
     for bar in bars(facts, approve):
-        if sent is None or sent.at <= bar.at or is_reopened(facts, approve, bar.at, sent.at):
+        if sent is None or sent.at <= bar.at or is_asked_again(facts, approve, bar, sent.at):
             continue
         if bar.end_ns is None or not _may_have_left_in_time(facts, approve, bar.end_ns, sent):
             sentence = f"{approve.id!r} {bar.words}, and {approve.of!r} was dispatched after that."

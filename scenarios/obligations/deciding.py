@@ -10,6 +10,7 @@ from scenarios.consent import (
     asking,
     bars,
     counting,
+    is_asked_again,
     is_reopened,
     is_stranger,
     lookups,
@@ -195,7 +196,7 @@ def _is_useless(facts: Facts, approve: Approve) -> bool:
 def _bar(facts: Facts, approve: Approve) -> Bar | None:
     """What barred it before anything was released, and for good."""
     end = released_at(facts, approve)
-    found = (bar for bar in bars(facts, approve) if bar.at < end and not is_reopened(facts, approve, bar.at, end))
+    found = (bar for bar in bars(facts, approve) if bar.at < end and not is_asked_again(facts, approve, bar, end))
     return next(found, None)
 
 

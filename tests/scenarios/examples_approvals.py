@@ -210,6 +210,16 @@ holds(
     .settled(),
     exercised=0,
 )
+holds(
+    "APR-3",
+    "its time is over, and it is asked for once more",
+    asks(shows(asks(story(BRIEF)).later(600), "waiting", ("k", "expired")))
+    .decide("k")
+    .desk("k")
+    .call("b")
+    .done()
+    .settled(),
+)
 breaks(
     "APR-3",
     "a denial lets it go",
@@ -226,6 +236,12 @@ breaks(
     "APR-3",
     "approved in time, and sent when that was over long ago",
     asks(story(BRIEF)).decide("k").kill().later(1200).up().desk("k").call("b").done().settled(),
+    "resurrection",
+)
+breaks(
+    "APR-3",
+    "a restart renews its time, and it is shown as asked for as if nothing had been",
+    asks(asks(story(BRIEF)).kill().later(600).up()).decide("k").desk("k").call("b").done().settled(),
     "resurrection",
 )
 breaks(
