@@ -123,7 +123,7 @@ def is_asked_again(facts: Facts, approve: Approve, bar: Bar, until: int) -> bool
     """
     if bar.end_ns is None:
         return is_reopened(facts, approve, bar.at, until)
-    over = (seen for seen, one in shown(facts, approve) if one.state != "pending" and bar.at < seen.asked)
+    over = (seen for seen, one in shown(facts, approve) if one.state != "pending" and bar.at <= seen.answered)
     first = next(over, None)
     return first is not None and is_reopened(facts, approve, first.answered, until)
 

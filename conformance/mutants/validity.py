@@ -22,7 +22,7 @@ def validity_renewed_by_restart(patch: Patch) -> None:
 
     def renew(store: Store) -> None:
         for attempt, operation, spec in store.db.execute(_LIMITED).fetchall():
-            until_ns = time.time_ns() + json.loads(spec)["validity_ns"]
+            until_ns = time.time_ns() + json.loads(str(spec))["validity_ns"]
             for table, column in (("approval", "expires_ns"), ("timer", "due_ns")):
                 change = f"UPDATE {table} SET {column} = ? WHERE attempt = ? AND operation = ?"  # noqa: S608 - constants
                 store.db.execute(change, (until_ns, attempt, operation))
