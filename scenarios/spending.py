@@ -133,6 +133,29 @@ def spent(kind: Kind, found: Iterable[Charge], index: int, held: Collection[int]
     return sum(one.weight(kind, index, held) for one in found if one.at < index)
 
 
+def underestimated(facts: Facts) -> int | None:
+    """The tokens that a run may use whose requests may take more than is set aside for them; None for every other run.
+
+    Not where there are children: what one took beyond its share counts for its owner only once it is over.
+    """
+    plan = facts.history.plan
+    if plan.allowance is None or any(isinstance(leaf, Child) for leaf in plan.leaves()):
+        return None
+    takes_more = any(isinstance(leaf, Model) and (leaf.uses or 0) > leaf.tokens for leaf in plan.leaves())
+    return plan.allowance.tokens if takes_more else None
+
+
+def put_down_before(facts: Facts, one: Charge, other: Charge, held: Collection[int]) -> int:
+    """The tokens that are certainly put down for one charge as another comes, where it may take more than was set aside.
+
+    All that it used, where the other had to wait for its answer and it was the only try; else no more than was set aside.
+    """
+    if one.at in held or not one.replied_by(other.at):
+        return one.weight("tokens", other.at, held)
+    is_known = one.op in facts.ancestors[other.op] and len(facts.dispatches(one.op)) == 1
+    return one.used if is_known else min(one.used, one.tokens)
+
+
 # --- what statuses say ---------------------------------------------------------------------------------------------------
 
 

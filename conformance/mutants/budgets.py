@@ -63,6 +63,28 @@ def only_consumed_counts(patch: Patch) -> None:
     _affordable(patch, lambda account: account._replace(reserved=0, unknown=0))
 
 
+@mutant("usage-up-to-what-was-reserved", "BUD-1", shown_by="misjudged/undisturbed")
+def usage_up_to_what_was_reserved(patch: Patch) -> None:
+    """An answer that took more than was set aside for it counts as what was set aside."""
+
+    def settlement(self: Budget, kind: BudgetKind, report: Report, held: int, used: int | None) -> tuple[int, int]:
+        return original(self, kind, report, held, None if used is None else min(used, held))
+
+    original = Budget.settlement
+    patch.replace(Budget, "settlement", settlement)
+
+
+@mutant("concurrency-not-counted", "BUD-1", shown_by="single-file/undisturbed")
+def concurrency_not_counted(patch: Patch) -> None:
+    """How much may be under way at once is written down, and nobody looks at it."""
+
+    def affordable(self: Budget, account: Account, amount: int, *, privileged: bool) -> str:
+        return "now" if account.kind == "concurrency" else original(self, account, amount, privileged=privileged)
+
+    original = Budget.affordable
+    patch.replace(Budget, "affordable", affordable)
+
+
 def _on_restart(patch: Patch, *statements: str) -> None:
     """What a server that comes up does to the accounts it finds."""
 

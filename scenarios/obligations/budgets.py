@@ -19,8 +19,10 @@ from scenarios.spending import (
     is_exact,
     is_uncut,
     limited,
+    put_down_before,
     shown,
     spent,
+    underestimated,
 )
 from scenarios.terms import bound_by_time, term_of
 from scenarios.verdict import Finding, Violation
@@ -36,13 +38,15 @@ def _held(facts: Facts, found: Sequence[Charge], index: int) -> frozenset[int]:
     kind="safety",
     profile="Budget",
     promise="Whenever work is admitted, what is used, reserved and unknown is within the allowance, also side by side.",
-    tested_by="requests side by side whose reservations do not fit into the allowance together, and time that is slept away",
+    tested_by="requests side by side whose reservations do not fit into the allowance together, answers that took more than "
+    "was reserved, and time that is slept away",
     anomaly="overspend",
     minimum=3,
     causes=(
         "whether there is enough is looked up first and written down later, so that two are let in by one look",
         "only what was confirmed counts, and not what those under way may still cost",
         "each worker, or each try, has the whole allowance for itself",
+        "an answer that took more than was reserved is booked as what was reserved",
         "the time that a run may take is written down, and nobody looks at the clock",
     ),
     learnt_from=("F57",),
@@ -57,6 +61,9 @@ def admissions_stay_within_the_allowance(history: History) -> Finding:
             exercised += sum(one.amount(kind) > 0 for one in found)
         violations += _overdrawn(facts, kind, most, found)
         violations += _shown_overdrawn(facts, kind, most)
+    if (tokens := underestimated(facts)) is not None:
+        exercised += sum(one.used > one.tokens and not one.is_lost for one in found)
+        violations += _overdrawn_by_more(facts, tokens, found)
     return Finding(exercised, (*violations, *_crowded(facts, found), *_after_its_time(facts)))
 
 
@@ -72,6 +79,23 @@ def _overdrawn(facts: Facts, kind: Kind, most: int, found: Sequence[Charge]) -> 
             )
             evidence = (one.at for one in found if one.at <= charge.at and one.weight(kind, charge.at, held))
             yield blame("overspend", sentence, (*evidence, charge.at), charge.op)
+            return
+
+
+def _overdrawn_by_more(facts: Facts, most: int, found: Sequence[Charge]) -> Iterator[Violation]:
+    """Where more may be used than was set aside, the first request that did not fit beside what was certainly put down."""
+    for charge in found:
+        held = _held(facts, found, charge.at)
+        put_down = {one.at: put_down_before(facts, one, charge, held) for one in found if one.at < charge.at}
+        before = sum(put_down.values())
+        if charge.tokens and before + charge.tokens > most:
+            sentence = (
+                f"{charge.op!r} was sent and may cost {charge.tokens} tokens where {before} of {most} were used or reserved "
+                f"already, by what had taken more than was set aside for it."
+            )
+            yield blame(
+                "overspend", sentence, (*(at for at, tokens in put_down.items() if tokens), charge.at), charge.op
+            )
             return
 
 

@@ -51,6 +51,32 @@ STORIES = (
         generic=False,
     ),
     Story(
+        "misjudged",
+        "A thought takes more than was set aside for it, and that counts: the next one is not thought any more.",
+        _allowed(
+            Allowance(tokens=150),
+            Model("guess", "how much?", 50, uses=80),
+            Model("plan", "how?", 100, (), ("guess",)),
+        ),
+        extras=(Interruption("kill", Site("barrier", "guess", 1, "replied", unit="engine")),),
+        generic=False,
+    ),
+    Story(
+        "single-file",
+        "A bridge that bears two at a time, and four who want to cross.",
+        _allowed(
+            Allowance(concurrency=2),
+            ledger("arrive"),
+            Par("bridge", tuple(_slow(name, "arrive") for name in ("p", "q", "r", "s"))),
+            ledger("go-on", "p", "q", "r", "s"),
+        ),
+        extras=(
+            Interruption("kill", Site("barrier", "p", 1, "received")),
+            Interruption("kill", Site("barrier", "p", 1, "received", unit="engine")),
+        ),
+        generic=False,
+    ),
+    Story(
         "fanout",
         "Two children with four calls each out of ten, and three calls beside them: the third waits for what a child leaves.",
         _allowed(

@@ -8,7 +8,7 @@ import attrs
 
 from scenarios.history import Usage
 from scenarios.operation import Allowance
-from scenarios.plan import Op, Plan
+from scenarios.plan import Model, Op, Plan
 from tests.scenarios.build import MS, Story, par, plan
 from tests.scenarios.examples import breaks, holds
 
@@ -77,6 +77,38 @@ holds(
     .request("a")
     .request("c"),
     exercised=0,
+)
+#: The first takes more than is set aside for it.
+MORE = allowed(Allowance(tokens=15), Model("m", "?", 6, uses=10), "n model 6 m")
+holds(
+    "BUD-1",
+    "the first has taken more than was set aside, and for the second there is not enough",
+    Story(MORE)
+    .up()
+    .start()
+    .call("m", usage=10)
+    .status("failed", reason="allowance-exhausted: tokens", **tokens(15, 10))
+    .settled(),
+)
+holds(
+    "BUD-1",
+    "how much more was taken is not known of an answer that was lost with its worker",
+    Story(allowed(Allowance(tokens=18), Model("m", "?", 6, uses=10), "n model 6 m"))
+    .up()
+    .start()
+    .request("m")
+    .applied()
+    .reply(usage=10)
+    .crash()
+    .call("m", usage=6)
+    .call("n", usage=3)
+    .done(),
+)
+breaks(
+    "BUD-1",
+    "what the first took beyond what was set aside is forgotten",
+    Story(MORE).up().start().call("m", usage=10).call("n", usage=3).done(),
+    "overspend",
 )
 TERM = allowed(Allowance(elapsed_ns=2_000 * MS), "a ledger", "s sleep 9000", "b ledger a")
 holds(
