@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simkit.spacetime import disks
 from simkit.spacetime.lanes import Lanes, lanes_of
 from simkit.spacetime.model import OUTSIDE, Draft, Life, Place, Row, Stack, Table
 from simkit.spacetime.reading import MAIN, last_step, read, short_name
@@ -56,7 +57,7 @@ def table(
         return short_name(known.names.get(task, ""), task)
 
     lanes = lanes_of(drafts, {event.task for event in events}, name, lanes_max=lanes_max)
-    folded = _folded(drafts, lanes)
+    folded = disks.folded(_folded(drafts, lanes))
     rows = _joined(folded, lanes)
     routine = 0
     if len(rows) > rows_max:
