@@ -174,6 +174,12 @@ def namesakes_stopped_too(patch: Patch) -> None:
     patch.replace(Control, "cancel", cancel)
 
 
+@mutant("grace-in-memory", "CAN-6", shown_by="deaf/cancel@ask#1.received+delay@ask#1.applied+kill@t+75000000ns(engine)")
+def grace_in_memory(patch: Patch) -> None:
+    """When the grace of a stop is over is kept in the memory of the server that took the stop."""
+    on_restart(patch, "DELETE FROM timer WHERE operation = ''")  # `waits.GRACE`
+
+
 @mutant("grace-without-end", "CAN-6", shown_by="deaf/cancel@ask#1.received+delay@ask#1.applied")
 def grace_without_end(patch: Patch) -> None:
     """Nothing is done when the grace is over: a stopped run waits for its calls for as long as they take."""

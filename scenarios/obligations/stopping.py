@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.history import ACCEPTED, TERMINAL, History
+from scenarios.history import ACCEPTED, TERMINAL, Died, Event, Fired, History, Paused, Resumed
 from scenarios.index import Facts, look
+from scenarios.interruption import ASKING_ACTIONS, actions_of
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
 from scenarios.stops import (
@@ -35,6 +36,8 @@ _DENIALS = frozenset({"planned", "skipped", "failed"})
 _OVERSTAY_NS = 250_000_000
 #: And how much longer it has to be seen, once more: who answers slowly acts slowly.
 _LATE_NS = 60_000_000
+#: What happens to one request or one server, or is only asked: no reason for a worker to go on working.
+_HARMLESS = frozenset((action,) for action in ("delay", "kill", *ASKING_ACTIONS))
 
 
 @obligation(
@@ -255,7 +258,7 @@ def deaf_work_is_ended(history: History) -> Finding:
     if stop is None or stop.ok_at is None or grace_ns is None or facts.struck("jump"):
         return Finding()
     deaf = [one for one in in_flight(facts, stop.ok_at) if _is_deaf(facts, one, facts.at_ns(stop.asked_at) + grace_ns)]
-    latest_ns = facts.at_ns(stop.ok_at) + grace_ns + max(grace_ns, _OVERSTAY_NS)
+    latest_ns = _back_ns(facts, stop.ok_at) + grace_ns + max(grace_ns, _OVERSTAY_NS)
     latest_ns += facts.lost_ns(facts.at_ns(stop.ok_at), facts.history.events[-1].at_ns)
     found = (_overstayed(facts, request, stop, latest_ns) for request in deaf)
     return Finding(len(deaf), tuple(one for one in found if one))
@@ -264,7 +267,31 @@ def deaf_work_is_ended(history: History) -> Finding:
 def _is_deaf(facts: Facts, request: Request, over_ns: int) -> bool:
     """Was a request under the stop without a reply when the grace was over, its worker living?"""
     end = next((index for index, event in enumerate(facts.history.events) if event.at_ns >= over_ns), None)
-    return end is not None and is_open(request, end) and is_undisturbed(facts, request, end)
+    return end is not None and is_open(request, end) and _goes_on(facts, request, end)
+
+
+def _goes_on(facts: Facts, request: Request, end: int) -> bool:
+    """Did its worker wait for the answer until event `end`, with nothing happening to it? A server may have been killed."""
+    begins, ends = facts.storm
+    stormy = begins < end and request.at < ends
+    return not stormy and not any(_is_blow(facts, event) for event in facts.history.events[request.at : end])
+
+
+def _is_blow(facts: Facts, event: Event) -> bool:
+    match event:
+        case Fired(label=label):
+            return actions_of(label)[:1] not in _HARMLESS
+        case Died(incarnation=unit, cause=cause):
+            return cause != "killed" or unit in facts.workers
+        case _:
+            return isinstance(event, Paused | Resumed)
+
+
+def _back_ns(facts: Facts, stopped: int) -> int:
+    """When the grace can begin at the latest: as the stop was acknowledged, or as a server that died later answers again."""
+    died = max((at for at in facts.deaths if at > stopped), default=None)
+    seen = None if died is None else next(iter(facts.seen_after(died)), None)
+    return facts.at_ns(stopped if seen is None else seen.answered)
 
 
 def _overstayed(facts: Facts, request: Request, stop: Command, latest_ns: int) -> Violation | None:
@@ -272,7 +299,7 @@ def _overstayed(facts: Facts, request: Request, stop: Command, latest_ns: int) -
     late = [seen for seen in facts.seen_after(stop.ok_at or 0) if facts.at_ns(seen.asked) > latest_ns]
     shown = [seen for seen in late if _is_kept(facts, seen, request.op)]
     again = next((seen for seen in shown[1:] if facts.at_ns(seen.asked) > latest_ns + _LATE_NS), None)
-    if again is None or not is_undisturbed(facts, request, again.answered):
+    if again is None or not _goes_on(facts, request, again.answered):
         return None
     after_ns = facts.at_ns(shown[0].asked) - facts.at_ns(stop.ok_at or 0)
     sentence = (

@@ -37,6 +37,7 @@ def _late(op: str, action: str, ns: int) -> Interruption:
     return late if action == "delay" else attrs.evolve(late, action="pause")
 
 
+_SOON = Interruption("kill", Site("time", ns=NAP_NS // 2, unit="engine"))
 _RESTART = Interruption("kill", Site("end", unit="engine"))
 
 STORIES = (
@@ -69,6 +70,8 @@ STORIES = (
         extras=(
             _cancel("ask"),
             _cancel("ask", then=_late("ask", "delay", _DEAF_NS)),
+            # The engine is away for a moment in the middle of the grace.
+            _cancel("ask", then=attrs.evolve(_late("ask", "delay", _DEAF_NS), then=_SOON)),
             _cancel("knock", then=_late("knock", "delay", _DEAF_NS)),
             _cancel("knock", then=_late("knock", "pause", _AWAY_NS)),
             _cancel("close", then=_late("close", "pause", _AWAY_NS)),

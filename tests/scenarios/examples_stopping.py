@@ -263,6 +263,18 @@ def deaf(**declared: object) -> Story:
     return story(CHAIN, **(declared or GRACE)).request("a").cancel()
 
 
+def restarted() -> Story:
+    """The same; its server is killed, and is back after a while."""
+    of = Story(CHAIN, **GRACE).up("engine").up().start().request("a").status("running").cancel()
+    return (
+        of.later(100)
+        .kill(unit="engine", incarnation=1)
+        .later(100)
+        .up("engine")
+        .status("running", ops={"a": "dispatched"})
+    )
+
+
 def shown(of: Story, times: int, state: str) -> Story:
     for _ in range(times):
         of.status("running", ops={"a": state}, cancel="accepted").later(10)
@@ -283,6 +295,17 @@ holds(
 )
 holds("CAN-6", "it heard in time", over(deaf().applied().reply(), {"a": "succeeded a1"}).later(400), exercised=0)
 holds("CAN-6", "the server was away", shown(deaf().later(700).crash(), 12, "dispatched"))
+holds(
+    "CAN-6",
+    "the server was killed in the middle of the grace, which begins anew as it is back",
+    over(shown(restarted().later(550), 1, "dispatched"), AT_LAST).settled(),
+)
+breaks(
+    "CAN-6",
+    "the server was killed in the middle of the grace, and the next one knows of none",
+    shown(restarted().later(700), 12, "dispatched"),
+    "stuck",
+)
 breaks("CAN-6", "it is waited for without end", shown(deaf().later(700), 12, "dispatched"), "stuck")
 breaks(
     "CAN-6",
