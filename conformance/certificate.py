@@ -20,11 +20,13 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from conformance.files import LATER, digest, telling, write_atomic
+from conformance.files import LATER, NotPlainError, digest, parse_plain, telling, write_atomic
+from conformance.recomputed import contradictions, misread
 from scenarios.verdict import Level, Outcome
 from simkit.errors import ExitCode, Problem, SimkitError
 
 SCHEMA = "simkit/certificate/1"
+_NAMED_MAX = 5  # contradictions that an error names
 _RETRY = "certify again; a certificate is never repaired by hand"
 
 Durability = Literal["kill", "power", "never-corrupt"]
@@ -81,10 +83,13 @@ class ObligationRow:
 
 @attrs.frozen
 class Mutants:
-    """How many broken runtimes this build's judges were shown, and how many they caught."""
+    """How many broken runtimes this build's judges were shown, and how many they caught; `unproven` are the obligations that
+    let one of theirs go, or have none.
+    """
 
     caught: int
     total: int
+    unproven: tuple[str, ...] = attrs.field(default=(), metadata={LATER: True})
 
 
 @attrs.frozen
@@ -239,6 +244,7 @@ def parse(text: str, where: str) -> Certificate:
             )
         ) from error
     _check_unchanged(data, footer, certificate, where)
+    _check_consistent(data, certificate, where)
     return certificate
 
 
@@ -250,7 +256,11 @@ def _describe(error: BaseException, wanted: type | None) -> str:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_plain(text)
+    except NotPlainError as error:
+        raise SimkitError(
+            Problem("certificate-malformed", str(error), where, "JSON in which every key occurs once", _RETRY)
+        ) from error
     except json.JSONDecodeError as error:
         raise SimkitError(
             Problem(
@@ -280,6 +290,16 @@ def _check_schema(data: Any, where: str) -> None:
 def _check_footer(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     footer = data.get("footer")
     if isinstance(footer, dict) and isinstance(footer.get("counts"), dict) and isinstance(footer.get("digest"), str):
+        if more := sorted(footer.keys() - {"counts", "digest"}):
+            raise SimkitError(
+                Problem(
+                    "certificate-malformed",
+                    f"the footer has {', '.join(more)}",
+                    where,
+                    "counts and digest only",
+                    _RETRY,
+                )
+            )
         return footer
     raise SimkitError(
         Problem(
@@ -294,8 +314,8 @@ def _check_footer(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 def _check_unchanged(data: Mapping[str, Any], footer: Mapping[str, Any], certificate: Certificate, where: str) -> None:
     counts, told = _counts(certificate), {**dict.fromkeys(_LATER, 0), **footer["counts"]}
-    if off := {name: n for name, n in counts.items() if told.get(name) != n}:
-        found = ", ".join(f"{n} {name}" for name, n in off.items())
+    if off := [name for name in dict.fromkeys((*counts, *told)) if told.get(name) != counts.get(name)]:
+        found = ", ".join(f"{counts.get(name, 'no')} {name}" for name in off)
         stated = ", ".join(f"{told.get(name)} {name}" for name in off)
         raise SimkitError(
             Problem("certificate-altered", f"the file has {found}; its footer says {stated}", where, stated, _RETRY)
@@ -308,6 +328,23 @@ def _check_unchanged(data: Mapping[str, Any], footer: Mapping[str, Any], certifi
                 f"the content's digest is {computed[:12]}…; its footer says {footer['digest'][:12]}…",
                 where,
                 "content and digest that agree",
+                _RETRY,
+            )
+        )
+
+
+def _check_consistent(data: Mapping[str, Any], certificate: Certificate, where: str) -> None:
+    """Is everything in it as it was written, of the right type, and can it all be true together?"""
+    read = {key: value for key, value in data.items() if key != "footer"}
+    found = [*misread(read, certificate.to_json()), *contradictions(certificate)]
+    if found:
+        more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+        raise SimkitError(
+            Problem(
+                "certificate-inconsistent",
+                "; ".join(found[:_NAMED_MAX]) + more,
+                where,
+                "contents that follow from one another, as `simkit certify` writes them",
                 _RETRY,
             )
         )

@@ -8,6 +8,7 @@ import errno
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,29 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 def canonical(value: Any) -> str:
     """The one JSON text of `value`: sorted keys, no spaces, no NaN. Equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+class NotPlainError(ValueError):
+    """JSON that readers may take in different ways; its text says what of it."""
+
+
+def parse_plain(text: str) -> Any:
+    """The value of a JSON text. Raises `NotPlainError` for two equal keys in an object, of which most readers see the last one
+    only, and for NaN and its like; else `json.JSONDecodeError`.
+    """
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        again = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise NotPlainError(f"the key {again!r} occurs more than once in one object")
+    return found
+
+
+def _no_number(constant: str) -> object:
+    raise NotPlainError(f"{constant} is no JSON")
 
 
 def digest(value: Any) -> str:

@@ -21,10 +21,13 @@ from conformance.certificate import (
     Subject,
 )
 from conformance.failure import Origin, describe
+from conformance.recomputed import evidence_of
 from conformance.reporters import spacetime
 from conformance.store import read_journal
 from scenarios import history as h
+from scenarios.obligations import OBLIGATIONS
 from scenarios.plan import Call, Plan, Seq
+from scenarios.requirements import REQUIREMENT_SETS
 from scenarios.verdict import Verdict, Violation
 from simkit.case import Case
 from simkit.errors import ExitCode, Problem
@@ -66,6 +69,8 @@ def _poll(at_ns: int, ask: int) -> Iterable[h.Event]:
 VIOLATION = Violation(
     "recomputed", "quote was asked for again after its answer had been accepted", (6, 26), operation="quote"
 )
+#: The evidence of an obligation that was put to the test four times and held.
+PASSED = evidence_of(4, 0, (), slow=False)
 ORIGIN = Origin("naive", "process", "chain/kill@buy#1.received", case_id="0123456789ab")
 
 
@@ -76,22 +81,27 @@ def violation(**changes: Any) -> e.ViolationFound:
 
 
 def certificate(**changes: Any) -> Certificate:
-    """A small passing certificate."""
-    rows = (
-        ObligationRow("DUR-1", "MUST", "pass", 4, 3, "00ff", "acknowledged task survives", "held"),
-        ObligationRow("EFF-1", "MUST", "not-claimed", 4, 3, "00fe", "lands once", "violated", ("twice",)),
+    """A small passing certificate: of an earlier set, whose profile Durable is claimed and granted."""
+    demands = REQUIREMENT_SETS["2026.1"]
+    rows = tuple(
+        ObligationRow(one.id, one.level, "pass", 4, one.minimum, PASSED, OBLIGATIONS[one.id].name, "held")
+        if one.profile == "Durable"
+        else ObligationRow(one.id, one.level, "not-claimed", 0, one.minimum, "00fe", OBLIGATIONS[one.id].name)
+        for one in demands.requirements
+        if one.id != "EFF-1"
     )
+    twice = ObligationRow("EFF-1", "MUST", "not-claimed", 4, 3, "00fe", "lands once", "violated", ("twice",))
     whole = Certificate(
         subject=Subject("toy", "1.0", "sync", "sqlite", "ab12"),
-        kit=Kit("2026.1.0", "2026.1", "cd34"),
+        kit=Kit("2026.1.0", demands.name, demands.digest),
         world="process",
         durability="kill",
         tier="smoke",
         claims=(Claim("Durable", "survives a crash", "https://example.org/docs"),),
-        obligations=rows,
-        mutants=Mutants(8, 8),
+        obligations=(*rows, twice),
+        mutants=Mutants(30, 30),
         environment=Environment("CPython 3.11.2", "linux x86_64", {"toy": "1.0"}, {"settle_ms": 4000}),
-        profiles=(Profile("Durable", granted=True), Profile("Effects", granted=False, reason="not claimed")),
+        profiles=(Profile("Durable", granted=True),),
         runs=12,
         cases=("0123456789ab",),
         issued="2026-01-31",

@@ -22,10 +22,10 @@ from conformance.certificate import (
     environment,
 )
 from conformance.events import CampaignBegan, Installing
+from conformance.recomputed import evidence_of, grants_told, why_not
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import demanded
-from scenarios.rules import grants
 from simkit.case import kit_version
 
 if TYPE_CHECKING:
@@ -104,13 +104,12 @@ def _certificate(
         durability="kill",
         tier=tier,
         claims=tuple(Claim(id_, one.statement, one.source) for id_, one in target.claims.items()),
-        obligations=tuple(_row(id_, verdicts[id_], docket.total[id_]) for id_ in OBLIGATIONS),
-        mutants=Mutants(proven.count, proven.total),
+        obligations=tuple(_row(id_, verdicts[id_], docket.total[id_], demands) for id_ in OBLIGATIONS),
+        mutants=Mutants(proven.count, proven.total, tuple(sorted(proven.uncaught()))),
         environment=environment(packages, settings),
         profiles=tuple(
-            Profile(one.profile, one.granted, _reason(one.missing, verdicts), one.uncovered)
-            for one in grants(verdicts, demands)
-            if _is_claimed(one.profile, docket)
+            Profile(one.profile, one.granted, why_not(one, verdicts), one.uncovered)
+            for one in grants_told(verdicts, demands, target.claims)
         ),
         runs=docket.runs,
         cases=tuple(docket.cases),
@@ -119,30 +118,20 @@ def _certificate(
     )
 
 
-def _row(id_: str, verdict: Verdict, seen: Tally) -> ObligationRow:
-    obligation = OBLIGATIONS[id_]
-    evidence = json.dumps([seen.exercised, seen.violations, seen.anomalies, seen.slow], separators=(",", ":"))
+def _row(id_: str, verdict: Verdict, seen: Tally, demands: RequirementSet) -> ObligationRow:
+    obligation, demand = OBLIGATIONS[id_], demands.get(id_)
     return ObligationRow(
         id=id_,
-        level=obligation.level,
+        level=demand.level if demand else obligation.level,
         verdict=verdict.outcome,
         exercised=verdict.exercised,
         minimum=verdict.minimum,
-        evidence=hashlib.blake2b(evidence.encode(), digest_size=16).hexdigest(),
+        evidence=evidence_of(seen.exercised, seen.violations, seen.anomalies, slow=seen.slow),
         name=obligation.name,
         observed=verdict.observed,
         anomalies=verdict.anomalies,
         reason=verdict.reason,
     )
-
-
-def _is_claimed(profile: str, docket: Docket) -> bool:
-    """A profile is told of when the target claims anything in it."""
-    return any(one.profile == profile and id_ in docket.claimed for id_, one in OBLIGATIONS.items())
-
-
-def _reason(missing: tuple[str, ...], verdicts: Mapping[str, Verdict]) -> str:
-    return "; ".join(f"{id_} {verdicts[id_].outcome if id_ in verdicts else 'not judged'}" for id_ in missing)
 
 
 def _digest(target: Target, installed: Installed) -> str:

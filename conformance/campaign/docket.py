@@ -16,6 +16,7 @@ from conformance.campaign.vitality import Vitality
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
 from conformance.reach import ruled_out
+from conformance.recomputed import claimed_by
 from conformance.reporters import spacetime
 from conformance.reporters.wording import run as run_name
 from scenarios.history import History
@@ -97,8 +98,7 @@ class _Kept:
 
 def claimed_ids(target: Target) -> frozenset[str]:
     """The obligations a target's manifest claims; a claimed profile stands for all its obligations."""
-    claims = target.claims
-    return frozenset(one.id for one in OBLIGATIONS.values() if one.id in claims or one.profile in claims)
+    return claimed_by(target.claims)
 
 
 def origin_of(

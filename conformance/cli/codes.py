@@ -123,6 +123,11 @@ CODES: Mapping[str, Code] = {
         "Replay it with that version, or find it again from its seed.",
     ),
     "certificate-altered": Code("footer and content disagree", ("the file was edited", "a merge went wrong"), _AGAIN),
+    "certificate-inconsistent": Code(
+        "what a certificate states cannot all be true: rows, claims, profiles or counts contradict one another",
+        ("the file was edited, and its digest made anew", "a program other than simkit wrote it"),
+        _AGAIN,
+    ),
     "certificate-malformed": Code("a field is missing, unknown or of another type", ("the file was edited",), _AGAIN),
     "certificate-missing": Code("there is no such certificate", (), "They are kept in .simkit/certificates."),
     "certificate-schema": Code(

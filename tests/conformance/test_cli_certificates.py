@@ -43,7 +43,7 @@ def test_a_certificate_is_checked_and_shown(kept: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('"pass"', '"fail"', "certificate-altered"),
+        ('"verdict": "pass"', '"verdict": "fail"', "certificate-altered"),
         ("simkit/certificate/1", "simkit/certificate/9", "certificate-schema"),
         ('"tier"', '"teir"', "certificate-malformed"),
     ],
