@@ -112,8 +112,30 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
         for earlier, later in itertools.pairwise(timely(facts, op)):
             is_open = earlier.replied_at is None or earlier.replied_at > later.at
             waited_ns = facts.age_ns(earlier, later.event.at_ns)
-            if is_open and waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at):
+            is_calm = waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at)
+            if is_open and (is_calm or _is_within_lease(facts, earlier, later, waited_ns)):
                 yield earlier, later
+
+
+def _is_within_lease(facts: Facts, earlier: Request, later: Request, waited_ns: int) -> bool:
+    """Was it sent again, though its owner lived on and nobody can have missed it yet, when only who serves it had died?
+
+    Known only where a harness tells for how long an owner may be silent: then a restart of its server is no reason to give
+    away what somebody is at.
+    """
+    begins, ends = facts.storm
+    stormy = begins < later.at and earlier.at < ends
+    if waited_ns >= (facts.history.declared.lease_ns or 0) or stormy or _was_stopped(facts, earlier):
+        return False
+    passed = facts.history.events[earlier.at : later.at]
+    died = [event for event in passed if isinstance(event, Died)]
+    fired = [actions_of(event.label) for event in passed if isinstance(event, Fired)]
+    kills = sum("kill" in actions for actions in fired)
+    served_only = all(event.cause == "killed" and event.incarnation not in facts.workers for event in died)
+    harmless = all(set(actions) <= _HARMLESS | {"kill"} for actions in fired)
+    return (
+        served_only and harmless and kills <= len(died) and not any(isinstance(one, Paused | Resumed) for one in passed)
+    )
 
 
 def patience_ns(facts: Facts, part: float = _PATIENCE) -> int:

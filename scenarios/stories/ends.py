@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from scenarios.interruption import Interruption, Site
+from scenarios.interruption import Barrier, Interruption, Site
 from scenarios.plan import Branch, Call, Race, Seq
 from scenarios.story import Story, in_order, ledger
 
 #: How long a run is held: longer than anybody waits between two tries.
 _HELD_NS = 3_000_000_000
 _OUT = ("error-before",) * 5
+#: A call that has not been answered yet.
+_UNDER_WAY: tuple[Barrier, ...] = ("received", "applied")
 
 
 def _slow(name: str, *carries: str) -> Call:
@@ -58,6 +60,15 @@ STORIES = (
                 ns=_HELD_NS,
                 then=Interruption("kill", Site("barrier", "knock", 2, "replied")),
             ),
+        ),
+        generic=False,
+    ),
+    Story(
+        "caretaker",
+        "A slow call, and the server that had given it out is away for a moment: who is at it stays at it.",
+        in_order(ledger("keys"), _slow("sweep", "keys"), ledger("lock", "sweep")),
+        extras=tuple(
+            Interruption("kill", Site("barrier", "sweep", 1, barrier, unit="engine")) for barrier in _UNDER_WAY
         ),
         generic=False,
     ),

@@ -295,3 +295,33 @@ breaks(
     story(READ, **LEASE).request("a").fired("second@a#1.received").up().request("a"),
     "duplicate effect",
 )
+SERVED = Plan(Seq("main", (Call("a", "reader"), Call("b", "ledger"))))
+TERM = {"lease_ns": 300 * MS, "call_timeout_ns": 1000 * MS}
+
+
+def restarted(**declared: Any) -> Story:
+    """The server of a living owner was killed, and is up again."""
+    return (
+        Story(SERVED, **declared).up("engine").up().start().request("a").kill(unit="engine", incarnation=1).up("engine")
+    )
+
+
+holds(
+    "OWN-10",
+    "its server was restarted, and it stays at it",
+    restarted(**TERM).applied().reply().call("b").done(),
+    exercised=0,
+)
+holds(
+    "OWN-10",
+    "its server was away for longer than a lease",
+    restarted(**TERM).later(300).call("a").call("b").done(),
+    exercised=0,
+)
+holds("OWN-10", "nobody tells for how long it may be silent", restarted().call("a").call("b").done(), exercised=0)
+breaks(
+    "OWN-10",
+    "its server was restarted, and gives away what it is at",
+    restarted(**TERM).later(50).call("a").done(),
+    "duplicate effect",
+)
