@@ -103,11 +103,10 @@ def late_event_overwrites(patch: Patch) -> None:
     _take_late(patch, overwrites=True)
 
 
-_BOTH_EARLY = "doorbell/early@ack:start:ring+early@ack:start:knock"
 _UNUSED = "FROM event WHERE task = ? AND name = ? AND id != ? AND consumer IS NULL AND disposition IS NULL"
 
 
-@mutant("one-early-event-a-name", "SCH-4", shown_by=_BOTH_EARLY)
+@mutant("one-early-event-a-name", "SCH-4", shown_by="doorbell/early@ack:start:ring+early@ack:start:knock")
 def one_early_event_a_name(patch: Patch) -> None:
     """While one event of a name is waiting to be used, another one is acknowledged and goes nowhere."""
 
@@ -120,7 +119,7 @@ def one_early_event_a_name(patch: Patch) -> None:
     patch.replace(Waits, "signal", signal)
 
 
-@mutant("latest-early-event-wins", "SCH-4", shown_by=_BOTH_EARLY)
+@mutant("latest-early-event-wins", "SCH-4", shown_by="doorbell/early@ack:start:ring+early@ack:start:knock")
 def latest_early_event_wins(patch: Patch) -> None:
     """Of several events of a name that nobody has used yet, the latest takes the place of the others."""
 
