@@ -202,7 +202,7 @@ class Listed:
 
 @attrs.frozen
 class ObligationListed:
-    """One row of `list --obligations`: a promise of the catalogue and all that belongs to it.
+    """One row of `list obligations`: a promise of the catalogue and all that belongs to it.
 
     Without a judge yet, `judge` (module:function) and `minimum` are None. `scenarios` are the stories of the catalogue that
     exercise it, `learnt_from` the numbers of reported faults.

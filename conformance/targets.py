@@ -180,6 +180,8 @@ def _not_found(text: str, name: str, adapters: Path) -> SimkitError:
     near = _near(path) if _looks_like_path(text) else []
     hint = f"did you mean {' or '.join(near)}?" if near else "`simkit list adapters` shows those that come with it"
     what = f"there is no adapter {text!r}{nearest(name, shipped(adapters))}"
+    if _looks_like_path(text):
+        what = f"there is no {FILE} in {text!r}" if path.is_dir() else f"there is no such file: {text}"
     return _usage("adapter-not-found", what, str(where), "the name of an adapter, or the path of an adapter.toml", hint)
 
 

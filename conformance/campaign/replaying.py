@@ -89,7 +89,7 @@ def replay_scenario(
                 f"there is no scenario {scenario!r}{_nearest_scenario(scenario)}",
                 "--scenario",
                 "a name such as chain/kill@buy#1.applied, or seed/7",
-                "`simkit list --scenarios` shows all that have a name",
+                "`simkit list scenarios` shows all that have a name",
             )
         )
     if mutant is not None:

@@ -7,7 +7,7 @@
     listing   `cases` and `list`                              explain   `explain`
     relations what belongs to an obligation: judge, mutants, stories, faults
 
-Nothing heavy is imported before a command needs it: `--help`, `list --obligations` and `explain` load no trio.
+Nothing heavy is imported before a command needs it: `--help`, `list obligations` and `explain` load no trio.
 """
 
 from __future__ import annotations

@@ -276,9 +276,7 @@ def verify(
     *,
     common: Common = PLAIN,
 ) -> int:
-    """Check a certificate: whole, unchanged and of this schema, by its footer; and show what it states. The exit code is the
-    one that it states, and 1 where a deviation it excuses has expired meanwhile.
-    """
+    """Check by its footer that a certificate is whole and unchanged, and show what it states, which is the exit code too."""
 
     def body(session: Session) -> Done:
         certificate = load_certificate(path)
@@ -291,22 +289,21 @@ def verify(
 
 @app.command(name="list")
 def list_(
-    *groups: Annotated[str, Parameter(name="GROUP", help="obligations, adapters, scenarios, mutants.")],
+    *groups: Annotated[str, Parameter(name="GROUP", help="obligations, adapters, scenarios, mutants; then names.")],
     obligations: Annotated[bool, Parameter(negative=(), help="The promises and what breaks them.")] = False,
     adapters: Annotated[bool, Parameter(negative=(), help="The harnesses that can be certified.")] = False,
     scenarios: Annotated[bool, Parameter(negative=(), help="The named scenarios.")] = False,
     mutants: Annotated[bool, Parameter(negative=(), help="The broken runtimes that prove the judges.")] = False,
     common: Common = PLAIN,
 ) -> int:
-    """List what there is: obligations, adapters, scenarios, mutants; without any, how many there are of each."""
+    """List what there is: obligations, adapters, scenarios, mutants; without any, how many of each. Parts of names, or
+    globs, choose among them: `simkit list scenarios tour`.
+    """
     asked = {"obligations": obligations, "adapters": adapters, "scenarios": scenarios, "mutants": mutants}
-    kinds = dict.fromkeys((*groups, *(kind for kind, wanted in asked.items() if wanted)))
 
     def body(session: Session) -> Done:
-        listing.check(tuple(kinds))
-        for list_one in [listing.KINDS[kind] for kind in kinds] or [listing.groups]:
-            for event in list_one():
-                session.emit(event)
+        for event in listing.chosen(groups, tuple(kind for kind, wanted in asked.items() if wanted)):
+            session.emit(event)
         return ExitCode.PASSED, ""
 
     return _conduct("list", common, body, campaign=False)

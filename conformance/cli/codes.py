@@ -62,7 +62,7 @@ CODES: Mapping[str, Code] = {
     "adapter-not-found": Code(
         "there is no such adapter",
         ("a typing error", "a path relative to another folder"),
-        "See `simkit list --adapters`.",
+        "See `simkit list adapters`.",
     ),
     "adapter-protocol": Code(
         "the adapter speaks another version of the protocol",
@@ -137,7 +137,7 @@ CODES: Mapping[str, Code] = {
     "certificate-unfinished": Code("the certificate has no footer", ("an incomplete copy",), _AGAIN),
     "configuration-twice": Code("two configurations were named", (), "Give it once: behind the colon or by --config."),
     "configuration-unknown": Code(
-        "the adapter has no such configuration", ("a typing error",), "See `simkit list --adapters`."
+        "the adapter has no such configuration", ("a typing error",), "See `simkit list adapters`."
     ),
     "deadlock": Code(
         "nothing in the simulation can go on, and no timer is set",
@@ -193,7 +193,7 @@ CODES: Mapping[str, Code] = {
         ("mutants are of the reference runtime, in simulation",),
         "Use -t reference; `simkit explain MUTANT` has the line that shows it.",
     ),
-    "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list --mutants`."),
+    "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list mutants`."),
     "no-terminal": Code(
         "the debugger was asked for, and nobody could type into it",
         ("standard input is a pipe or a file", "a job of a CI"),
@@ -259,7 +259,7 @@ CODES: Mapping[str, Code] = {
         ("the file was edited", "another version of simkit wrote it"),
         "Find the case again from its seed.",
     ),
-    "scenario-unknown": Code("no scenario has this name", ("a typing error",), "See `simkit list --scenarios`."),
+    "scenario-unknown": Code("no scenario has this name", ("a typing error",), "See `simkit list scenarios`."),
     "seeds-malformed": Code("--seeds is not understood", (), "Write 7, 0-999 or 1,5,9."),
     "shrink-range": Code(
         "the bounds of a shrink are out of range", (), "Give --shrink-runs from 0 and --shrink-seconds from 0."
@@ -290,7 +290,7 @@ CODES: Mapping[str, Code] = {
         "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
     "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
-    "target-missing": Code("no target was named", (), "Name one: `simkit list --adapters`."),
+    "target-missing": Code("no target was named", (), "Name one: `simkit list adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),
     "target-unsupported": Code(
         "a target of this kind cannot be tested", (), "Name an adapter, name==version, or the path of an adapter.toml."

@@ -68,7 +68,7 @@ def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
 
 
 def known() -> Iterator[e.Listed | e.ObligationListed]:
-    """Everything that can be explained, but for the mutants, which `list --mutants` names."""
+    """Everything that can be explained, but for the mutants, which `list mutants` names."""
     yield from listing.obligations()
     profiles = Counter(one.profile for one in listing.catalogue().values())
     for name, count in profiles.items():

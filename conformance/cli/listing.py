@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from typing import TYPE_CHECKING, Any
 
 from conformance import events as e
@@ -97,13 +98,32 @@ def groups() -> Iterator[e.Listed]:
         yield e.Listed("groups", name, f"{sum(1 for _ in kind())}: {_TITLES[name]}")
 
 
-def check(wanted: Sequence[str]) -> None:
-    """Raise SimkitError when one of these is no group."""
-    for name in wanted:
-        if name not in KINDS:
-            hint = usage.nearest(name, KINDS) or "`simkit list` alone shows the groups"
-            expected = ", ".join(KINDS)
-            raise SimkitError(Problem("group-unknown", f"there is no group {name!r}", "command line", expected, hint))
+def chosen(words: Sequence[str], options: Sequence[str] = ()) -> Iterator[e.Listed | e.ObligationListed]:
+    """What of the groups that are named matches any of the other words: all of it when there are none. Raises `SimkitError`
+    for a word that names nothing.
+    """
+    kinds = [*dict.fromkeys((*(word for word in words if word in KINDS), *options))]
+    filters = [word for word in words if word not in KINDS]
+    if not kinds and filters:
+        raise _unknown(f"there is no group {filters[0]!r}", filters[0])
+    found = [event for list_one in [KINDS[kind] for kind in kinds] or [groups] for event in list_one()]
+    for word in filters:
+        if not any(_matches(event, word) for event in found):
+            raise _unknown(f"nothing among {' and '.join(kinds)} matches {word!r}", word)
+    yield from (event for event in found if not filters or any(_matches(event, word) for word in filters))
+
+
+def _matches(event: e.Listed | e.ObligationListed, word: str) -> bool:
+    """By its id, or by what it belongs to; without a joker a part is enough."""
+    pattern = (word if any(sign in word for sign in "*?[") else f"*{word}*").lower()
+    fields = event.fields.values() if isinstance(event, e.Listed) else (event.profile,)
+    return any(fnmatch.fnmatchcase(text.lower(), pattern) for text in (event.id, *fields))
+
+
+def _unknown(what: str, word: str) -> SimkitError:
+    hint = usage.nearest(word, KINDS) or "`simkit list` alone shows the groups"
+    expected = ", ".join(KINDS) + "; then parts of names"
+    return SimkitError(Problem("group-unknown", what, "command line", expected, hint))
 
 
 def catalogue() -> Mapping[str, Promise]:

@@ -107,7 +107,7 @@ def target(argument: str | None, option: str | None) -> str:
                 "no target was named",
                 "command line",
                 f"an adapter ({known}), one with a version (dbos==3.4.0), or a path to an adapter.toml",
-                "e.g. -t reference; `simkit list --adapters` tells more about each",
+                "e.g. -t reference; `simkit list adapters` tells more about each",
             )
         )
     return given
@@ -145,7 +145,7 @@ def case_or_scenario(case: str | None, scenario: str | None, mutant: str | None)
     """A replay takes one of the two, and a case knows its mutant. Raises SimkitError."""
     if (case is None) == (scenario is None):
         what = "replay takes a case or --scenario" + (", not both" if case else "")
-        hint = "`simkit cases` lists cases, `simkit list --scenarios` scenarios"
+        hint = "`simkit cases` lists cases, `simkit list scenarios` scenarios"
         raise SimkitError(Problem("replay-what", what, "command line", "a case, or -t and --scenario", hint))
     if case is not None and mutant is not None:
         what, hint = "a case is replayed with the mutant it was found with, or without one", "leave --mutant away"

@@ -6,6 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from typing import Any
 
 import attrs
 
@@ -37,10 +38,24 @@ def outlines() -> Mapping[str, Outline]:
 
 
 def _outlines(source: str) -> Iterator[Outline]:
-    for node in (one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef)):
+    module = ast.parse(source).body
+    named = dict(pair for one in module if (pair := _constant(one)) is not None)
+    for node in (one for one in module if isinstance(one, ast.FunctionDef)):
         for decorator in node.decorator_list:
             match decorator:
                 case ast.Call(ast.Name("mutant"), [ast.Constant(str(name)), ast.Constant(str(obligation))], keywords):
-                    given = {one.arg: ast.literal_eval(one.value) for one in keywords}
+                    given = {one.arg: _value(one.value, named) for one in keywords}
                     change = " ".join((ast.get_docstring(node) or "").split())
                     yield Outline(name, obligation, change, given["shown_by"], given.get("config"))
+
+
+def _constant(node: ast.stmt) -> tuple[str, object] | None:
+    """A name of the module that stands for a text, as for a scenario that several mutants are shown by."""
+    match node:
+        case ast.Assign([ast.Name(name)], ast.Constant(str(text))):
+            return name, text
+    return None
+
+
+def _value(node: ast.expr, named: Mapping[str, object]) -> Any:
+    return named[node.id] if isinstance(node, ast.Name) and node.id in named else ast.literal_eval(node)

@@ -281,6 +281,31 @@ def test_list_names_the_nearest_group(registries: None, capsys: Any) -> None:
     assert "did you mean mutants?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "first", "others"),
+    [
+        ("scenarios tour", "tour/*", "chain/"),
+        ("scenarios tour/kill*", "tour/kill@", "tour/undisturbed"),
+        ("mutants EFF-1", "no-key", "must break DUR-1"),
+        ("obligations dur", "DUR-1", "EFF-1 "),
+    ],
+)
+def test_list_takes_parts_of_names(words: str, first: str, others: str, capsys: Any) -> None:
+    """Or globs; of what it belongs to as well."""
+    assert cli.main(["list", *words.split(), "--format", "plain"]) == 0
+    out = capsys.readouterr().out
+    assert first in out
+    assert others not in out
+
+
+def test_list_says_when_nothing_is_called_so(capsys: Any) -> None:
+    """A group that was mistyped behind another is named."""
+    assert cli.main(["list", "scenarios", "mutant"]) == 2
+    err = capsys.readouterr().err
+    assert "nothing among scenarios matches 'mutant'" in err
+    assert "did you mean mutants?" in err
+
+
 def test_list_scenarios_has_stories_and_names(capsys: Any) -> None:
     """A scenario's name, as replay lines quote it, is found in the list."""
     assert cli.main(["list", "--scenarios", "--format", "json"]) == 0
@@ -328,6 +353,7 @@ def test_cases_lists_the_readable_and_tells_the_rest(monkeypatch: pytest.MonkeyP
         target={"target": "reference", "mutant": "timer-in-memory"},
         world="simulated",
         seed=7,
+        options={},
         scenario={"name": "seed/7"},
     )
     told = [(Path("a.json"), Problem("case-truncated", "breaks off", "a.json")), (Path("0123.json"), case)]

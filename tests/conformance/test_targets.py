@@ -97,6 +97,7 @@ def test_a_lock_file_belongs_to_its_version(adapters: Path) -> None:
     ("text", "told"),
     [
         ("./nowhere.toml", "adapter-not-found"),
+        ("nowhere.toml", "there is no such file: nowhere.toml"),
         ("mnie", "(did you mean 'mine'?)"),
         ("mnie==1.0", "(did you mean 'mine'?)"),
         ("zzz", "(there are mine, plain)"),
