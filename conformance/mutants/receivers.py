@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: A limit that nothing comes to in the time that a run is watched.
 ENDLESS = 10**18
+_LAST_USE = "SELECT max(started_ns) FROM invocation WHERE attempt = ? AND operation = ? AND action = 'call'"
 
 
 @mutant("conflict-is-failure", "EFF-7", shown_by="slowpoke/delay@pay#1.received")
@@ -55,6 +56,22 @@ def expired_key_repeated(patch: Patch) -> None:
 
     original = Acceptance.limits_of
     patch.replace(Acceptance, "limits_of", limits_of)
+
+
+@mutant(
+    "key-age-from-last-try",
+    "EFF-7",
+    shown_by="gazette/kill@fee#1.applied~18000000000ns+kill@fee#2.received~18000000000ns",
+)
+def key_age_from_last_try(patch: Patch) -> None:
+    """The age of a key is counted from its last use."""
+
+    def past_of(self: Acceptance, op: Operation, remedy: Remedy) -> Past:
+        last_ns = self._value(_LAST_USE, op.attempt, op.id)
+        return attrs.evolve(original(self, op, remedy), first_ns=last_ns)
+
+    original = Acceptance.past_of
+    patch.replace(Acceptance, "past_of", past_of)
 
 
 @mutant("notice-settles-all", "EFF-9", shown_by="postcards/notice@end>letter")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 from scenarios.history import ACCEPTED, TERMINAL, History
@@ -143,7 +142,8 @@ def _expired_keys(facts: Facts, call: Requester) -> tuple[int, Violation | None]
         return 0, None
     if not facts.uncertain(sent[0]) or not facts.history.events:
         return 0, None
-    for earlier, later in itertools.pairwise(sent):
+    for later in sent[1:]:
+        earlier = _first_in_doubt(facts, sent, later)
         is_open = facts.accepted_at.get(call.id, later.at) >= later.at and facts.uncertain(sent[0], later.at)
         apart_ns = later.event.at_ns - earlier.event.at_ns
         margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(earlier.event.at_ns, later.event.at_ns)
@@ -157,6 +157,14 @@ def _expired_keys(facts: Facts, call: Requester) -> tuple[int, Violation | None]
     settled = any(one.settled_before(len(facts.history.events)) for one in sent if one.event.at_ns < over_ns)
     is_over = facts.at_ns(len(facts.history.events) - 1) >= over_ns
     return int(is_over and not settled and call.id not in facts.accepted_at), None
+
+
+def _first_in_doubt(facts: Facts, sent: tuple[Request, ...], later: Request) -> Request:
+    """The first use of the key that may have made the receiver save it, since it last said that it knows the key."""
+    before = [one for one in sent if one.at < later.at]
+    busy = [n for n, one in enumerate(before) if one.reply is not None and one.reply.kind == "busy"]
+    since = before[busy[-1] if busy else 0 :]
+    return next((one for one in since if facts.uncertain(one, later.at)), since[-1])
 
 
 def _is_stormy(facts: Facts, index: int) -> bool:

@@ -9,6 +9,8 @@ from scenarios.story import Story, in_order, ledger
 #: How long a run is held: longer than anybody waits between two tries.
 _HELD_NS = 3_000_000_000
 _OUT = ("error-before",) * 5
+#: More than half the time for which receivers keep keys.
+_AWAY_NS = 18_000_000_000
 #: A call that has not been answered yet.
 _UNDER_WAY: tuple[Barrier, ...] = ("received", "applied")
 
@@ -69,6 +71,22 @@ STORIES = (
         in_order(ledger("keys"), _slow("sweep", "keys"), ledger("lock", "sweep")),
         extras=tuple(
             Interruption("kill", Site("barrier", "sweep", 1, barrier, unit="engine")) for barrier in _UNDER_WAY
+        ),
+        generic=False,
+    ),
+    Story(
+        "gazette",
+        "A payment that may have been made, and everybody is away twice: each time for less than its key is kept, and for more "
+        "than that in all.",
+        in_order(ledger("fee", amount=12), ledger("print", "fee")),
+        extras=tuple(
+            Interruption(
+                "kill",
+                Site("barrier", "fee", 1, barrier),
+                ns=_AWAY_NS,
+                then=Interruption("kill", Site("barrier", "fee", 2, "received"), ns=_AWAY_NS),
+            )
+            for barrier in _UNDER_WAY
         ),
         generic=False,
     ),

@@ -103,6 +103,39 @@ holds(
     .call("b"),
     exercised=0,
 )
+holds(
+    "EFF-7",
+    "it is at it still, so that its key was not forgotten",
+    Story(KEYED, **LIVES)
+    .up()
+    .start()
+    .request("a")
+    .later(1800)
+    .request("a")
+    .reply("busy")
+    .applied(1)
+    .reply(call=1, delivery="dropped")
+    .later(1500)
+    .call("a", "saved")
+    .call("b")
+    .done(),
+)
+breaks(
+    "EFF-7",
+    "each repeat came soon after the one before, and the last one when its key was forgotten",
+    Story(KEYED, **LIVES)
+    .up()
+    .start()
+    .request("a")
+    .applied()
+    .crash()
+    .later(1800)
+    .request("a")
+    .crash()
+    .later(1800)
+    .call("a"),
+    "duplicate effect",
+)
 breaks("EFF-7", "a conflict is taken for an answer", conflict().call("b"), "false certainty")
 breaks(
     "EFF-7",
