@@ -70,7 +70,11 @@ class _Question:
 
 
 class _MalformedError(Exception):
-    """An answer of the wrong shape; says what is off."""
+    """An answer of the wrong shape; says what is off, and what was wanted where that is no matter of the verb."""
+
+    def __init__(self, what: str, expected: str = "") -> None:
+        super().__init__(what)
+        self.expected = expected
 
 
 class ControlChannel:
@@ -173,12 +177,15 @@ class ControlChannel:
             asked.answer = _answer(data, asked.verb)
             asked.wake()
         except _MalformedError as error:
-            self._break(self._malformed(asked, line, str(error)))
+            self._break(self._malformed(asked, line, error))
 
     def _find(self, seq: int) -> _Question:
         question = self._open.get(seq)
         if question is None or question.answer is not None:
-            raise _MalformedError(f"an answer to question {seq}, which is not open")
+            waiting = " or ".join(str(one.seq) for one in self._open.values() if one.answer is None)
+            raise _MalformedError(
+                f"an answer to question {seq}, which is not open", f"seq {waiting}, as the question had"
+            )
         return question
 
     def _leave(self, question: _Question) -> None:
@@ -224,12 +231,12 @@ class ControlChannel:
             "print diagnostics to standard error; the helper `simkit_adapter.serve` does that for you",
         )
 
-    def _malformed(self, question: _Question, line: bytes, what: str) -> Problem:
+    def _malformed(self, question: _Question, line: bytes, error: _MalformedError) -> Problem:
         return self._problem(
             question,
             "adapter-malformed-answer",
-            f"answered with {what}: {line[:_SHOWN]!r}",
-            self._wanted(question.verb),
+            f"answered with {error}: {line[:_SHOWN]!r}",
+            error.expected or self._wanted(question.verb),
             "docs/contract.md lists every field of every answer; the helper `simkit_adapter.serve` writes the right shape",
         )
 
@@ -251,7 +258,7 @@ _SLOW = "an adapter answers at once and works in the background; is it waiting i
 
 def _seq(data: object) -> int:
     if not isinstance(data, dict) or type(data.get("seq")) is not int:
-        raise _MalformedError("no object with an integer `seq`")
+        raise _MalformedError("no object with an integer `seq`", "an object with the `seq` of the question, a number")
     return int(data["seq"])
 
 

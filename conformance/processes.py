@@ -53,10 +53,13 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 class UnitProcess:
     """One process of a target, leader of its own group. Made by `Processes.start`."""
 
-    def __init__(self, name: str, process: trio.Process, token: str, stderr: Path, origin: str, by_hand: str) -> None:
+    def __init__(
+        self, name: str, process: trio.Process, token: str, stderr: Path, origin: str, by_hand: str, in_short: str = ""
+    ) -> None:
         self.name = name
         self.origin = origin  # command and folder
         self.by_hand = by_hand  # a shell line that starts it without the kit
+        self.in_short = in_short or by_hand  # the same without what means nothing once the run is over
         self.pid = process.pid
         self.stderr = stderr
         self._process = process
@@ -173,7 +176,7 @@ class UnitProcess:
             what=f"{self.name} (process {self.pid}) {_ended(self.returncode)}; its last words:\n    {words}",
             where=self.origin,
             expected="a process that runs until the kit ends it",
-            hint=f"by hand: {self.by_hand}",
+            hint=f"by hand: {self.in_short}",
             exit_code=ExitCode.TARGET,
         )
 
@@ -332,7 +335,15 @@ class Processes:
                 )
         except (OSError, ValueError) as error:
             raise SimkitError(_cannot_start(name, command, cwd, str(error))) from error
-        unit = UnitProcess(name, process, token, stderr, _origin(command, cwd), by_hand(command, cwd, env))
+        unit = UnitProcess(
+            name,
+            process,
+            token,
+            stderr,
+            _origin(command, cwd),
+            by_hand(command, cwd, env),
+            by_hand(command, cwd, _lasting(env)),
+        )
         self._units.append(unit)
         return unit
 
@@ -365,6 +376,14 @@ def by_hand(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
     given = {name: value for name, value in env.items() if name.startswith("SIMKIT_") or name == "PYTHONPATH"}
     words = [f"{name}={'$(mktemp -d)' if name == 'SIMKIT_STATE' else shlex.quote(given[name])}" for name in given]
     return " ".join([f"cd {shlex.quote(str(cwd))} &&", *words, shlex.join(command)])
+
+
+#: Variables that still mean something when the run is over; addresses and ports of its services do not.
+_LASTING = ("SIMKIT_STATE", "SIMKIT_CONFIGURATION", "PYTHONPATH")
+
+
+def _lasting(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name in _LASTING}
 
 
 def _cut(line: str) -> str:

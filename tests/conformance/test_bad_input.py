@@ -129,7 +129,7 @@ BROKEN = {
     "answers another question": (
         "m = read(); put(json.dumps({'seq': 7, 'ok': {}}) + '\\n'); time.sleep(99)",
         "adapter-malformed-answer",
-        ["question 7, which is not open"],
+        ["question 7, which is not open", "expected: seq 1, as the question had"],
     ),
     "answers with the wrong type": (
         "m = read(); put(json.dumps({'seq': '1', 'ok': {}}) + '\\n'); time.sleep(99)",

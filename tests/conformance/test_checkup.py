@@ -56,6 +56,7 @@ def test_an_adapter_that_cannot_start_is_told(adapter: Path, tmp_path: Path) -> 
     assert (check.ok, check.exit_code) == (False, ExitCode.TARGET)
     assert "no such engine" in check.detail
     assert "by hand: cd " in check.hint
+    assert "SIMKIT_SERVICES" not in check.hint
 
 
 def test_an_adapter_that_answers_nonsense_is_told(adapter: Path, tmp_path: Path) -> None:
