@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenarios.interruption import Barrier, Interruption, Site
-from scenarios.plan import Branch, Call, Race, Seq
+from scenarios.plan import Branch, Call, Par, Plan, Race, Seq
 from scenarios.story import Story, in_order, ledger
 
 #: How long a run is held: longer than anybody waits between two tries.
@@ -11,6 +11,11 @@ _HELD_NS = 3_000_000_000
 _OUT = ("error-before",) * 5
 #: More than half the time for which receivers keep keys.
 _AWAY_NS = 18_000_000_000
+#: Limits against which what may be on its way is nothing much, and a time that is longer by a little.
+_TERM_NS = 20_000_000_000
+_OVER_NS = 22_500_000_000
+#: More than a worker has slots.
+_MANY = 12
 #: A call that has not been answered yet.
 _UNDER_WAY: tuple[Barrier, ...] = ("received", "applied")
 
@@ -87,6 +92,27 @@ STORIES = (
                 then=Interruption("kill", Site("barrier", "fee", 2, "received"), ns=_AWAY_NS),
             )
             for barrier in _UNDER_WAY
+        ),
+        generic=False,
+    ),
+    Story(
+        "pilgrimage",
+        "A call that may be tried for twenty seconds, and nobody there to try it until a little after that.",
+        in_order(
+            ledger("pack"),
+            Call("gate", "flaky", {"n": 1}, ("pack",), _OUT, elapsed_ns=_TERM_NS),
+            ledger("enter", "gate"),
+        ),
+        extras=(Interruption("kill", Site("barrier", "gate", 2, "received"), ns=_OVER_NS),),
+        generic=False,
+    ),
+    Story(
+        "last-orders",
+        "More orders than anybody can take at once, to be taken within twenty seconds, and nobody there until after that.",
+        Plan(Par("all", tuple(_slow(f"order{n}") for n in range(1, _MANY + 1))), deadline_ns=_TERM_NS),
+        extras=(
+            Interruption("kill", Site("barrier", "order1", 1, "received"), ns=_OVER_NS),
+            Interruption("kill", Site("barrier", "order1", 1, "received", unit="engine"), ns=_OVER_NS),
         ),
         generic=False,
     ),
