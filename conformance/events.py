@@ -159,6 +159,9 @@ class Replayed:
     recorded: str = ""
     replayed: str = ""
     since_event: int | None = None  # the first event that may differ, where it is only known to lie between the two
+    altered: str = attrs.field(
+        default="", metadata={LATER: True}
+    )  # how the case is not what simkit wrote, if it is not
 
 
 @attrs.frozen

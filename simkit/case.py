@@ -1,7 +1,8 @@
 """A case: one run as a JSON file that replays. Seeds are for people, cases for machines.
 
 A case of the simulated world holds the tape's departures and the recorded schedule, and is replayed from these, so that
-it means the same when what the seed drew has changed. The file's name is the digest of what is in it.
+it means the same when what the seed drew has changed. The file's name is the digest of what is in it, which it holds as
+`id` too: a case that was edited by hand still runs, and says so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -27,6 +29,7 @@ SCHEMA = "simkit/case/2"
 #: Read as well, and written again as it was: its cases have no ladder.
 SCHEMA_BEFORE = "simkit/case/1"
 _ID_DIGITS = 12
+_AN_ID = re.compile(f"[0-9a-f]{{{_ID_DIGITS}}}")
 _SIZE_MAX = 64 * 1024 * 1024
 WorldName = Literal["simulated", "process"]
 
@@ -65,6 +68,8 @@ class Case:
     kit: str = attrs.field(factory=kit_version)
     ladder: Ladder | None = attrs.field(default=None, converter=_as_ladder, repr=False)  # of the trace
     schema: str = SCHEMA
+    #: How the file it was read from differs from what simkit wrote; empty where it does not. Not part of the case.
+    altered: str = attrs.field(default="", eq=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -88,6 +93,12 @@ class Case:
             fields["ladder"] = None if self.ladder is None else self.ladder.to_json()
         return {"schema": self.schema, **fields}
 
+    def text(self) -> str:
+        """What its file holds: the fields, and the id that they had when it was written."""
+        fields = self.to_json()
+        whole = {"schema": fields.pop("schema"), "id": self.id, **fields}
+        return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
     def save(self, folder: Path | str) -> Path:
         """Write `folder/<id>.json`, whole or not at all, and return its path."""
         folder = Path(folder)
@@ -95,7 +106,7 @@ class Case:
         path = folder / f"{self.id}.json"
         draft = path.with_suffix(f".{os.getpid()}.draft")  # another process may be saving the same case
         try:
-            draft.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            draft.write_text(self.text(), encoding="utf-8")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -103,8 +114,15 @@ class Case:
 
     @classmethod
     def load(cls, path: Path | str) -> Case:
-        """Read a case; SimkitError tells a file that is missing, cut short, malformed or of another version."""
-        return cls.from_json(_read(Path(path)), where=str(path))
+        """Read a case; SimkitError tells a file that is missing, cut short, malformed or of another version.
+
+        One that was edited by hand, or lies under the name of another, is `altered`.
+        """
+        found = cls.from_json(_read(Path(path)), where=str(path))
+        name = Path(path).stem
+        if found.altered or not _AN_ID.fullmatch(name) or name == found.id:
+            return found
+        return attrs.evolve(found, altered=f"edited by hand, or renamed: {name} by its file's name, {found.id} by its content")
 
     @classmethod
     def from_json(cls, data: Any, *, where: str = "a case") -> Case:
@@ -116,10 +134,18 @@ class Case:
             raise _other_version(where, schema)
         checks = {name: _CHECKS[name] for name in _fields_of(schema)}
         wrong = [told for name, check in checks.items() if (told := check(name, data.get(name)))]
-        wrong += [f"{name}: unknown field" for name in data if name not in checks and name != "schema"]
+        wrong += [f"{name}: unknown field" for name in data if name not in checks and name not in {"schema", "id"}]
         if wrong:
             raise _malformed(where, "; ".join(wrong), "the fields of a case as simkit writes them")
-        return cls(schema=schema, **{name: data[name] for name in checks if name in data})
+        if data["world"] == "process" and (odd := [name for name in _SIMULATED_ONLY if data.get(name)]):
+            what = f"it is of real processes, and has {', '.join(odd)}, which only simulated runs have"
+            raise _malformed(where, what, "the world that the case was found in")
+        found = cls(schema=schema, **{name: data[name] for name in checks if name in data})
+        if data.get("id", found.id) == found.id:
+            return found
+        return attrs.evolve(
+            found, altered=f"edited by hand: it was written as case {data['id']}, and is now {found.id}"
+        )
 
     def _canonical(self) -> bytes:
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
@@ -220,6 +246,9 @@ def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), f"the number {value}")
 
+
+#: What is recorded of simulated runs only.
+_SIMULATED_ONLY = ("departures", "schedule", "digest", "ladder")
 
 _CHECKS: Mapping[str, Callable[[str, Any], str]] = {
     "world": _world,

@@ -74,7 +74,7 @@ class Replayed:
         return self.outcome.error
 
     def __str__(self) -> str:
-        words = f"case {self.case.id}: {self.answer}"
+        words = f"case {self.case.id}{f' ({self.case.altered})' if self.case.altered else ''}: {self.answer}"
         shown = ", ".join(self.failures) or "nothing fails"
         match self.answer:
             case "reproduced":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
@@ -326,8 +325,7 @@ class Docket:
         case_id = self._keep(judged)
         if case_id is None:
             return _Kept(small, None, "")
-        unshrunk = json.dumps(small.unshrunk.to_json(), indent=1, ensure_ascii=False) + "\n"
-        beside = {"unshrunk.json": unshrunk, **small.drawn}
+        beside = {"unshrunk.json": small.unshrunk.text(), **small.drawn}
         files = evidence.files(judged.history, judged.logs)
         files |= {name: text.encode() for name, text in beside.items()}
         return _Kept(small, case_id, self._store.keep_run(judged.scenario, files, case_id, self._emit))

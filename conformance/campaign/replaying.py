@@ -52,6 +52,13 @@ def replay(
     stopping: Callable[[], bool],
 ) -> Replayed:
     """Do a case again, of the target it names unless another is given. Raises `SimkitError` when that is not to be had."""
+    if case.world == "process" and _mutant_of(case) is not None:
+        raise _malformed(
+            case,
+            f"it has the mutant {_mutant_of(case)} and is of real processes",
+            "world",
+            "mutants run in simulation only",
+        )
     if case.world == "process" and look.asks:
         raise _real_has_no_events(look.asks, f"case {case.id}")
     found = _target_of(case, target, config)
@@ -59,8 +66,10 @@ def replay(
     origin = origin_of(found, case.world, name, mutant=_mutant_of(case), swarm=swarm)
     docket = Docket(found, origin, store, emit, show=show, again=case)
     if case.world == "process":
-        return _replay_real(found, scenario_from_json(case.scenario), case, docket, emit, stopping)
-    return resimulate(case, found, _wanted(case), _mutant_of(case), docket, emit, look)
+        answer = _replay_real(found, scenario_from_json(case.scenario), case, docket, emit, stopping)
+    else:
+        answer = resimulate(case, found, _wanted(case), _mutant_of(case), docket, emit, look)
+    return attrs.evolve(answer, altered=case.altered)
 
 
 def replay_scenario(

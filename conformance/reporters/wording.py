@@ -173,14 +173,16 @@ _DURABILITY: Mapping[str, str] = {
 
 
 def answer(event: e.Replayed) -> str:
-    """What a replay found, in a word or two."""
-    return _CALLED.get(event.answer, event.answer)
+    """What a replay found, in a few words; of a case that was edited it is said of whom."""
+    words = _CALLED.get(event.answer, event.answer)
+    return f"{words}, of a case that was edited by hand" if event.altered else words
 
 
 def replayed(event: e.Replayed) -> list[tuple[str, str]]:
     """Labelled lines of a replay's answer; the first is the answer itself."""
     rows = [
-        (answer(event), _ANSWERS[event.answer]),
+        (_CALLED.get(event.answer, event.answer), _ANSWERS[event.answer]),
+        ("case", event.altered),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
         ("got" if event.answer != "diverged" else "followed", _got(event)),

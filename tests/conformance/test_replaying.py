@@ -15,6 +15,7 @@ from conformance import campaign
 from conformance import events as e
 from conformance.campaign import judging, real
 from conformance.cli import explain
+from conformance.reporters import wording
 from conformance.simulate import scenario_to_json
 from conformance.store import Store
 from conformance.targets import ADAPTERS, parse
@@ -244,6 +245,36 @@ def test_a_run_with_another_digest_has_diverged(store: Store, found: tuple[Case,
     case = attrs.evolve(found[0], digest="0" * 32)
     answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
     assert (answer.answer, answer.recorded_digest, answer.digest) == ("diverged", "0" * 32, found[0].digest)
+
+
+def changed(store: Store, case: Case, **fields: object) -> Case:
+    """A case whose file was edited by hand, read again."""
+    path = store.save_case(case)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    return store.load_case(case.id)
+
+
+def test_a_case_that_was_edited_is_replayed_and_says_so(store: Store, found: tuple[Case, list[e.Event]]) -> None:
+    """It may be wanted; what is reproduced is not the case that simkit wrote."""
+    case = changed(store, found[0], kit="99.9", ladder=None)
+    answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    assert answer.answer == "reproduced"
+    assert answer.altered == f"edited by hand: it was written as case {found[0].id}, and is now {case.id}"
+    assert wording.answer(answer) == "reproduced, of a case that was edited by hand"
+    assert ("case", answer.altered) in wording.replayed(answer)
+
+
+def test_a_case_as_it_was_written_is_called_nothing_else(store: Store, found: tuple[Case, list[e.Event]]) -> None:
+    """From its file, too."""
+    answer = campaign.replay(store.load_case(found[0].id), store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.altered, wording.answer(answer)) == ("reproduced", "", "reproduced")
+
+
+def test_a_mutant_is_not_dropped_for_real_processes(store: Store) -> None:
+    """Without it the unbroken runtime would be run, and the case called fixed."""
+    case = attrs.evolve(real_case("reference"), target={"target": "reference", "mutant": MUTANT})
+    with pytest.raises(SimkitError, match="it has the mutant ack-before-commit and is of real processes"):
+        campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
 
 
 def real_case(target: str, obligation: str = "DUR-3", anomaly: str = "amnesia") -> Case:

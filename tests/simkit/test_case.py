@@ -144,3 +144,73 @@ def test_a_missing_or_unreadable_case_is_told(tmp_path: Path) -> None:
         Case.load(tmp_path / "nowhere.json")
     with pytest.raises(SimkitError, match="case-unreadable"):
         Case.load(tmp_path)
+
+
+# ---- cases that are not what simkit wrote
+
+
+def edited(tmp_path: Path, change: Change, name: str = "") -> Case:
+    """The sample's file after `change`, read again; under another name where one is given."""
+    path = sample().save(tmp_path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    change(data)
+    other = path.with_name(f"{name or path.stem}.json")
+    other.write_text(json.dumps(data), encoding="utf-8")
+    return Case.load(other)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["target"].update(version="2"),
+        lambda data: data["scenario"].update(name="other"),
+        lambda data: data.update(kit="99.9"),
+        lambda data: data.update(expect=None),
+        lambda data: data.update(digest="00"),
+        lambda data: data.update(id="0123456789ab"),
+    ],
+    ids=["target", "scenario", "kit", "expect", "digest", "id"],
+)
+@pytest.mark.parametrize("name", ["", "mine"])
+def test_a_case_edited_by_hand_says_so(tmp_path: Path, change: Change, name: str) -> None:
+    """Whatever was changed, and whatever the file is called: it may be wanted, and is not what simkit wrote."""
+    case = edited(tmp_path, change, name)
+    assert case.altered.startswith("edited by hand")
+    assert case.id in case.altered
+
+
+@pytest.mark.parametrize("name", ["", "mine"])
+def test_a_case_that_only_moved_is_not_called_edited(tmp_path: Path, name: str) -> None:
+    """Layout and the name of the file are no content; saved again it is the same file."""
+    case = edited(tmp_path, lambda data: None, name)
+    assert (case.altered, case) == ("", sample())
+    assert case.save(tmp_path / "again").read_text() == sample().save(tmp_path).read_text()
+
+
+def test_a_case_under_the_name_of_another_says_so(tmp_path: Path) -> None:
+    """One id by its name and another by its content; also where an earlier build wrote no id into it."""
+    assert edited(tmp_path, lambda data: None, "0123456789ab").altered.endswith(f"{sample().id} by its content")
+    assert edited(tmp_path, lambda data: data.pop("id")).altered == ""
+
+
+def test_a_case_without_an_id_is_held_against_its_name(tmp_path: Path) -> None:
+    """As builds wrote them that did not put it in."""
+
+    def change(data: dict[str, Any]) -> None:
+        del data["id"]
+        data["seed"] = 8
+
+    assert edited(tmp_path, change).altered.startswith("edited by hand, or renamed")
+    assert edited(tmp_path, change, "mine").altered == ""
+
+
+@pytest.mark.parametrize("left", ["departures", "schedule", "digest"])
+def test_a_simulated_case_is_not_turned_into_one_of_real_processes(tmp_path: Path, left: str) -> None:
+    """What only simulated runs have would be dropped without a word."""
+    empty: dict[str, Any] = {"departures": [], "schedule": [], "digest": "", "ladder": None}
+
+    def change(data: dict[str, Any]) -> None:
+        data.update({name: value for name, value in empty.items() if name != left}, world="process")
+
+    with pytest.raises(SimkitError, match=f"of real processes, and has {left}"):
+        edited(tmp_path, change)
