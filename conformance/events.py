@@ -1,6 +1,6 @@
 """The event stream: everything a campaign has to say, as frozen values. Engines emit it, reports only consume it.
 
-    CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? →
+    Installing* → CampaignBegan → (Installing | Progress)* → (RunFinished | ViolationFound)* → VerdictReached* → Certified? →
     CampaignEnded
 
 `replay` says `Replayed`, `doctor` says `Checked`, `mutants` says `MutantJudged`, `list` and `cases` say `Listed`, or of an

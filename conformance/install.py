@@ -288,7 +288,7 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], recipe: Recipe) -> P
     """What an installer's last words mean."""
     text = "\n".join(lines).lower()
     wanted = " ".join(recipe.requirements)
-    tail = "\n".join(f"    | {line}" for line in lines[-_TAIL_LINES:])
+    tail = "\n".join(f"    | {line}" for line in _telling(lines)[-_TAIL_LINES:])
     if any(sign in text for sign in _FULL):
         return _full(f"installing {wanted}")
     if any(sign in text for sign in _NETWORK):
@@ -314,6 +314,14 @@ def _diagnose(command: Sequence[str], lines: Sequence[str], recipe: Recipe) -> P
         hint = "this Python comes without venv: install the system's python3-venv package, or uv"
     what = f"cannot install {wanted}: {Path(command[0]).name} failed\n{tail}"
     return Problem("install-failed", what, " ".join(command), "an exit code of 0", hint, ExitCode.TARGET)
+
+
+#: How an installer begins lines that say nothing of why it failed, and name registries that are nobody's business here.
+_ASIDES = ("WARNING:", "warning:", "Looking in indexes:", "Looking in links:", "[notice]")
+
+
+def _telling(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if not line.strip().startswith(_ASIDES)]
 
 
 def _last_versions(found: re.Match[str]) -> str:

@@ -342,7 +342,7 @@ class Processes:
             stderr,
             _origin(command, cwd),
             by_hand(command, cwd, env),
-            by_hand(command, cwd, _lasting(env)),
+            by_hand(command, cwd, {name: env[name] for name in _LASTING if name in env}),
         )
         self._units.append(unit)
         return unit
@@ -380,10 +380,6 @@ def by_hand(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
 
 #: Variables that still mean something when the run is over; addresses and ports of its services do not.
 _LASTING = ("SIMKIT_STATE", "SIMKIT_CONFIGURATION", "PYTHONPATH")
-
-
-def _lasting(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name in _LASTING}
 
 
 def _cut(line: str) -> str:

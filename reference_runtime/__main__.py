@@ -91,7 +91,8 @@ async def serve(options: argparse.Namespace) -> None:
             try:
                 listeners = await nursery.start(server.serve, host, port)
             except OSError as error:
-                raise Refusal("cannot-listen", f"{host}:{port}: {error}") from error
+                why = f"{os.strerror(error.errno) if error.errno else error}; --listen takes another place"
+                raise Refusal("cannot-listen", f"{host}:{port}: {why}") from error
             keep_alive(listeners)
             say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
     except BaseException:

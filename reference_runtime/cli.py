@@ -147,5 +147,7 @@ async def _command(options: argparse.Namespace, verb: Callable[[Client, str, str
 def _plan_in(path: str) -> Any:
     try:
         return jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise Refusal("plan-unreadable", f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
         raise Refusal("bad-plan", f"{path}: {error}") from error

@@ -59,8 +59,8 @@ def certify(
     demands = demanded(requirements)
     parsed = targets.parse(target, config)
     scenarios = _scenarios(parsed, tier)
+    installed = real.environment_of(parsed, emit)  # first: what cannot be installed is no campaign
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
-    installed = real.environment_of(parsed, emit)
     docket = Docket(parsed, origin_of(parsed, "process"), store, emit, tier=tier)
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     docket.tell_unfired()

@@ -154,8 +154,8 @@ def run_seeds(
                 "leave --mutant away, or run the mutant with -t reference",
             )
         )
+    installed = environment_of(target, emit)  # first: what cannot be installed is no campaign
     emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
-    installed = environment_of(target, emit)
     scenarios = [(seed, drawn(target, seed)) for seed in seeds]
     docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
     run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)

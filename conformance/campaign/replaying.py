@@ -204,8 +204,8 @@ def _replay_real(
     stopping: Callable[[], bool],
 ) -> Replayed:
     wanted, seed = (None, None) if case is None else (_wanted(case), case.seed)
-    emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     installed = real.environment_of(target, emit)
+    emit(CampaignBegan(target.title, "replay", "process", None, {"scenario": scenario.name}, TIMES))
     seen: list[Judged] = []
 
     def take(judged: Judged) -> Problem | None:

@@ -460,3 +460,23 @@ def test_what_never_struck_is_told(docket: Docket, listener: Listener) -> None:
         "5 interruptions never struck, for the run never came there: "
         "kill@*#1.applied × 2, kill@end, drop@a#1.applied, …"
     )
+
+
+@pytest.mark.parametrize("command", ["certify", "run"])
+def test_a_release_that_does_not_exist_begins_no_campaign(
+    command: str, store: Store, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is announced before it is known that there is something to run."""
+
+    def fails(*_: object) -> None:
+        raise SimkitError(PROBLEM)
+
+    monkeypatch.setattr(real, "environment_of", fails)
+    common: dict[str, Any] = {"config": None, "jobs": 1, "store": store, "emit": listener, "stopping": never}
+    begins = {
+        "run": lambda: run(store, listener, range(3), target="dbos==9.9.9"),
+        "certify": lambda: certify("dbos==9.9.9", tier="smoke", **common),
+    }
+    with pytest.raises(SimkitError):
+        begins[command]()
+    assert listener.of(e.CampaignBegan) == []

@@ -308,3 +308,19 @@ def test_a_real_installation_without_network(
     problem = fail(target, tmp_path / "cache").problem
     assert (problem.code, problem.exit_code) == ("install-no-network", ExitCode.TARGET)
     assert "run the same command again" in problem.hint
+
+
+def test_asides_of_an_installer_are_not_repeated(
+    target: Target, installer: Callable[[str], list[Path]], tmp_path: Path
+) -> None:
+    """Warnings and addresses of package registries say nothing of why it failed."""
+    lines = (
+        "Looking in indexes: https://user:word@registry.example/simple",
+        "WARNING: The index https://registry.example/simple is odd",
+        "ERROR: No matching distribution found for tiny==1.0",
+    )
+    text = "\n".join(lines)
+    installer(f"import os, sys; os.makedirs(sys.argv[1]); print({text!r}, file=sys.stderr); sys.exit(1)")
+    problem = fail(target, tmp_path / "cache").problem
+    assert "No matching distribution" in problem.what
+    assert "registry.example" not in problem.what

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import socket
 import sys
 
 import apsw
@@ -43,7 +44,7 @@ def test_help(command, capsys, snapshot, monkeypatch):
         (["serve", "--store", "."], "store-missing: . is a folder; expected the name of a file"),
         (["serve", "--store", "n" * 300], "is no place for a store: [Errno 36] File name too long"),
         (["worker", "--services", "http://x:y"], "bad-setting: services address 'http://x:y': Port could not be cast"),
-        (["submit", "t", "nowhere.json"], "bad-plan: nowhere.json"),
+        (["submit", "t", "nowhere.json"], "plan-unreadable: nowhere.json: No such file or directory"),
         (["submit", "t", "deep.json"], "bad-plan: deep.json: it is nested more than"),
         (["submit", "t", "twice.json"], "bad-plan: twice.json: the field 'version' is there twice"),
         (
@@ -70,6 +71,18 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
     assert out == ""
     assert err.startswith("error: ")
     assert said in err
+
+
+def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys, tmp_path, monkeypatch):
+    """In words, without the number of the error."""
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        place = f"127.0.0.1:{other.getsockname()[1]}"
+        assert main(["serve", "--store", "s.db", "--listen", place]) == 1
+    err = capsys.readouterr().err
+    assert f"cannot-listen: {place}: Address already in use; --listen takes another place" in err
 
 
 @pytest.mark.parametrize(
