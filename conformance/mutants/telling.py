@@ -107,6 +107,17 @@ def frames_move_the_cursor(patch: Patch) -> None:
     patch.replace(events, "next_cursor", lambda after, found: int(found[-1]["cursor"]) + 1 if found else after)
 
 
+@mutant("losses-make-no-event", "STA-3", shown_by="stingy/undisturbed")
+def losses_make_no_event(patch: Patch) -> None:
+    """That nobody knows what became of an operation is a state of it, and is told to nobody who reads events."""
+    patch.replace(
+        events,
+        "_EVENTS",
+        "SELECT sequence, state, operation, version, attempt FROM transition WHERE task = ? AND sequence > ?"
+        " AND state != 'unknown' ORDER BY sequence LIMIT ?",
+    )
+
+
 @mutant("full-page-skips-one", "STA-3", shown_by="calendar/undisturbed")
 def full_page_skips_one(patch: Patch) -> None:
     """A page that is full says to go on behind the first event that had no room on it."""

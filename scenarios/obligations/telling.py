@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from scenarios.bodies import EventEntry, EventPage
+from scenarios.chronicle import is_own
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -125,6 +126,7 @@ def _shown(seen: Seen) -> object:
         "a cursor is given out before its event is committed, so that a later one is seen first",
         "events are numbered in memory, and anew after a restart",
         "an old cursor is answered from where the stream is now",
+        "some kinds of change make no event",
     ),
     learnt_from=("F20", "F52", "F53"),
 )
@@ -137,6 +139,7 @@ def cursor_leaves_no_gap(history: History) -> Finding:
         found += _renumbered(page, known)
     for page in pages:
         found += _gaps(page, known)
+    found += _untold(facts, pages)
     resumed = sum(1 for page in pages if page.after)
     return Finding(resumed, tuple(found[:1]))
 
@@ -163,6 +166,27 @@ def _gaps(page: Said[EventPage], known: dict[int, tuple[EventEntry, int]]) -> It
                 f"event {cursor} ({_named(entry)})."
             )
             yield blame("amnesia", sentence, (page.answered, at))
+
+
+def _untold(facts: Facts, pages: Sequence[Said[EventPage]]) -> Iterator[Violation]:
+    """Calls of the run that two looks show in different states, with no event in between, though all events were read."""
+    read = max((page.asked for page in pages if not page.body.events), default=0)
+    told = [(entry.operation, entry.version) for page in pages for entry in page.body.events if entry.operation]
+    if any(version is None for _, version in told):
+        return
+    looks = [seen for seen in facts.statuses if seen.status.version is not None and seen.answered < read]
+    for earlier, later in itertools.pairwise(looks):
+        first, last = earlier.status.version or 0, later.status.version or 0
+        for one in later.status.operations if _follows(earlier, later) else ():
+            before = earlier.operation(one.id)
+            if before is None or before.state == one.state or one.id not in facts.calls or not is_own(one.id):
+                continue
+            if not any(op == one.id and first < (version or 0) <= last for op, version in told):
+                sentence = (
+                    f"{one.id!r} was shown as {before.state} at version {first} and as {one.state} at version {last}, and who "
+                    "has read all events has been told of none in between."
+                )
+                yield blame("amnesia", sentence, (earlier.answered, later.answered, read), one.id)
 
 
 def _named(entry: EventEntry) -> str:

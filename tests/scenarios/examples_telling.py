@@ -132,6 +132,28 @@ breaks(
     "amnesia",
 )
 
+holds(
+    "STA-3",
+    "what two looks show is told in between",
+    told(told(begun(), 1).request("a"), 3, a="unknown")
+    .page([event(1) | {"version": 2}, event(2, "unknown") | {"version": 3}], after=0, cursor=2)
+    .page([], after=2, cursor=2),
+)
+holds(
+    "STA-3",
+    "what two looks show is not told yet",
+    told(told(begun(), 1).request("a").page([event(1) | {"version": 2}], after=0, cursor=1), 3, a="unknown"),
+    exercised=0,
+)
+breaks(
+    "STA-3",
+    "that nobody knows what became of it is no event",
+    told(told(told(begun(), 1).request("a"), 2, a="dispatched"), 3, a="unknown")
+    .page([event(1) | {"version": 2}], after=0, cursor=1)
+    .page([], after=1, cursor=1),
+    "amnesia",
+)
+
 # --- STA-4 ------------------------------------------------------------------------------------------------------------
 holds(
     "STA-4",
