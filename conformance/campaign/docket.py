@@ -231,8 +231,8 @@ class Docket:
             )
             if verdict.outcome == "inconclusive" and verdict.exercised < verdict.minimum:
                 verdict = attrs.evolve(verdict, reason=verdict.reason + self._missing(id_))
-            if self.unsettled and verdict.outcome == "pass":
-                verdict = attrs.evolve(verdict, outcome="inconclusive", reason=self._never_settled())
+            if verdict.outcome == "pass" and (doubt := self._never_settled() or self._vitality.inability()):
+                verdict = attrs.evolve(verdict, outcome="inconclusive", reason=doubt)
             reached[id_] = verdict
             self._emit(VerdictReached(verdict, obligation.name, obligation.level, obligation.profile))
         return reached
@@ -259,6 +259,8 @@ class Docket:
         return self._vitality.advice(self._tier)
 
     def _never_settled(self) -> str:
+        if not self.unsettled:
+            return ""
         shown = ", ".join(self.unsettled[:_SHOWN_MAX])
         runs = "1 run" if len(self.unsettled) == 1 else f"{len(self.unsettled)} runs"
         return f"{runs} never settled, and nothing seen explains it: {shown}"

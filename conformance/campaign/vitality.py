@@ -1,4 +1,6 @@
-"""Whether the runs of a campaign came to anything: did interruptions strike, and was any service ever called?"""
+"""Whether the runs of a campaign came to anything: did interruptions strike, was any service ever called, and are plans carried
+out where nothing disturbs them?
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from scenarios.history import Received
+from scenarios.ability import shortfall
+from scenarios.history import Fired, Received
 
 if TYPE_CHECKING:
     from conformance.campaign.docket import Judged
@@ -20,12 +23,22 @@ class Vitality:
     struck: int = 0
     missed: int = 0  # in which something was to strike, and nothing did
     called: int = 0
+    unable: list[str] = attrs.field(factory=list)  # undisturbed runs that fell short of their plans, in words
 
     def add(self, judged: Judged) -> None:
         self.runs += 1
         self.struck += bool(judged.fired)
         self.missed += bool(judged.unfired and not judged.fired)
+        if is_undisturbed(judged) and judged.history is not None and (words := shortfall(judged.history)):
+            self.unable.append(f"{judged.scenario} {words}")
         self.called += judged.history is not None and any(isinstance(one, Received) for one in judged.history.events)
+
+    def inability(self) -> str:
+        """Why what the target does when it is disturbed says nothing, where it does not do its plans undisturbed."""
+        if not self.unable:
+            return ""
+        more = f"; so did {len(self.unable) - 1} more undisturbed runs" if len(self.unable) > 1 else ""
+        return f"undisturbed, {self.unable[0]}{more}: what it does otherwise proves nothing"
 
     def advice(self, tier: str | None) -> str:
         """What would put to the test what was not: a higher tier, or nothing that the kit can do. To follow a reason."""
@@ -36,6 +49,13 @@ class Vitality:
         if self.missed and not self.struck:
             return f"; nothing that was to strike did so in {_runs(self.missed)}, and no tier changes that"
         return "; a higher tier tries more" if tier in {"smoke", "core"} else ""
+
+
+def is_undisturbed(judged: Judged) -> bool:
+    """Was nothing to strike this run, and did nothing?"""
+    if judged.history is None or judged.problem is not None or judged.fired or judged.unfired:
+        return False
+    return not any(isinstance(one, Fired) for one in judged.history.events)
 
 
 def _runs(count: int) -> str:
