@@ -41,8 +41,8 @@ RESERVED_SERVICES: Final = frozenset({"model", "store", "desk", "checker"})
 SCRIPT_ENTRIES = (
     "ok", "error-before", "error-after", "reset-before", "reset-after", "reject", "slow", "429", "529", "cut"
 )  # fmt: skip
-#: A model may besides give its answer twice, or one of the wrong shape.
-MODEL_ENTRIES = (*SCRIPT_ENTRIES, "duplicate", "wrong")
+#: A model may besides give its answer twice, or one of the wrong shape, or not say what it has cost.
+MODEL_ENTRIES = (*SCRIPT_ENTRIES, "duplicate", "wrong", "unmetered")
 #: What a checker says to the n-th request of a check.
 CHECK_ENTRIES = ("passed", "failed", "unavailable", "timeout", "skipped")
 #: What a receiver that can be looked up does with the n-th look-up of an operation.

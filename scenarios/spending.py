@@ -29,6 +29,7 @@ class Charge:
     request: Request
     tokens: int = 0
     is_cleanup: bool = False  # a compensation, which may use the reserve
+    may_be_unmetered: bool = False  # the service does not always say what an answer has cost
 
     @property
     def at(self) -> int:
@@ -47,6 +48,12 @@ class Charge:
     def most(self) -> int:
         """Tokens that it can have cost, whatever became of it."""
         return max(self.tokens, self.used)
+
+    @property
+    def is_unmetered(self) -> bool:
+        """Was it answered without a word of what that has cost? Then nobody but the service knows."""
+        reply = self.request.reply
+        return self.may_be_unmetered and reply is not None and self.request.answer is not None and reply.usage is None
 
     @property
     def is_lost(self) -> bool:
@@ -69,7 +76,9 @@ class Charge:
         """What is certainly put down for it at event `index`: in full, if it is one of those that are `held`."""
         if kind == "calls":
             return self.amount(kind)
-        return self.tokens if self.at in held else self.used if self.replied_by(index) else 0
+        if self.at in held or (self.is_unmetered and self.replied_by(index)):
+            return self.tokens
+        return self.used if self.replied_by(index) else 0
 
 
 def charges(facts: Facts) -> tuple[Charge, ...]:
@@ -79,7 +88,9 @@ def charges(facts: Facts) -> tuple[Charge, ...]:
 
 def _charge(facts: Facts, request: Request) -> Charge:
     leaf = facts.calls.get(request.op)
-    return Charge(request, leaf.tokens if isinstance(leaf, Model) else 0, isinstance(leaf, Compensate))
+    if isinstance(leaf, Model):
+        return Charge(request, leaf.tokens, may_be_unmetered="unmetered" in leaf.script)
+    return Charge(request, is_cleanup=isinstance(leaf, Compensate))
 
 
 def limited(facts: Facts) -> Iterator[tuple[Kind, int]]:

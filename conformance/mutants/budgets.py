@@ -142,6 +142,18 @@ def lost_usage_is_consumed(patch: Patch) -> None:
     _settlement(patch, "unknown", lambda held: (held, 0))
 
 
+@mutant("no-price-is-nothing", "BUD-3", shown_by="unpriced/undisturbed")
+def no_price_is_nothing(patch: Patch) -> None:
+    """An answer that does not say what it has cost has cost nothing."""
+
+    def settlement(self: Budget, kind: BudgetKind, report: Report, held: int, used: int | None) -> tuple[int, int]:
+        is_answer = kind == "tokens" and report == "succeeded"
+        return original(self, kind, report, held, 0 if is_answer and used is None else used)
+
+    original = Budget.settlement
+    patch.replace(Budget, "settlement", settlement)
+
+
 @mutant("expired-hold-is-free", "BUD-4", shown_by="ration/kill@sum#1.applied")
 def expired_hold_is_free(patch: Patch) -> None:
     """A reservation runs out with the lease of its holder, whether or not the request had left."""

@@ -214,11 +214,12 @@ def _twice(facts: Facts, kind: Kind, death: int) -> Iterator[Violation]:
     kind="safety",
     profile="Budget",
     promise="What a lost answer has cost is held as unknown: it is not free, and not confirmed either.",
-    tested_by="answers of a model that are dropped or reset on their way",
+    tested_by="answers of a model that are dropped or reset on their way, and such as do not say what they have cost",
     anomaly=("replenished allowance", "false certainty"),
     minimum=1,
     causes=(
         "a request without an answer gives its reservation back",
+        "an answer without a price counts as one that has cost nothing",
         "a lost answer is booked as if all that was reserved had been used",
         "the reservation stays as it is for ever, as if the request were still under way",
     ),
@@ -229,9 +230,11 @@ def usage_of_a_lost_answer_stays_unknown(history: History) -> Finding:
     kinds = dict(limited(facts))
     lost = [one for one in charges(facts) if one.tokens and one.is_lost and not is_detached(facts, one)]
     told = shown(facts, "tokens")
-    if "tokens" not in kinds or not lost or not told or facts.notices():
+    if "tokens" not in kinds or not told or facts.notices():
         return Finding()
-    exercised = sum(one.replied_by(told[-1][0].asked) for one in lost)
+    if (freed := _freed_unmetered(facts)) is not None:
+        return Finding(1, (freed,))
+    exercised = sum(one.replied_by(told[-1][0].asked) for one in (*lost, *_unmetered(facts)))
     for seen, usage in told:
         gone = [one for one in lost if one.replied_by(seen.asked)]
         need = sum(one.tokens for one in gone)
@@ -260,6 +263,27 @@ def usage_of_a_lost_answer_stays_unknown(history: History) -> Finding:
             )
             return Finding(exercised, (blame("false certainty", sentence, evidence, gone[0].op),))
     return Finding(exercised)
+
+
+def _unmetered(facts: Facts) -> list[Charge]:
+    """What was answered without its price."""
+    return [one for one in charges(facts) if one.tokens and one.is_unmetered and not is_detached(facts, one)]
+
+
+def _freed_unmetered(facts: Facts) -> Violation | None:
+    """What an answer has cost that does not say so, shown as free beside what the others have cost."""
+    unmetered = _unmetered(facts)
+    for seen, usage in shown(facts, "tokens"):
+        gone = [one for one in unmetered if one.replied_by(seen.asked)]
+        need = sum(one.tokens for one in gone)
+        if gone and booked(usage) < need:
+            sentence = (
+                f"Answers that may have cost {need} tokens did not say what they have cost, and {booked(usage)} count against "
+                "the allowance."
+            )
+            evidence = (*(one.at for one in gone), seen.asked, seen.answered)
+            return blame("replenished allowance", sentence, evidence, gone[0].op)
+    return None
 
 
 @obligation(

@@ -124,7 +124,7 @@ def settling_gives_the_remainder_back(history: History) -> Finding:
     if facts.halted(0, last.answered) or any(one.at > last.asked for one in found):
         return Finding()  # what was reserved and never arrived is nobody's to see
     exercised = sum(one.request.answer is not None and one.used < one.tokens for one in found)
-    known = sum(one.used if one.request.answer is not None or one.request.idle else one.most for one in found)
+    known = sum(one.used if _is_metered(one) else one.most for one in found)
     if booked(usage) > known:
         sentence = (
             f"The answers have cost {known} tokens at most, and {booked(usage)} count against the allowance in the end."
@@ -132,6 +132,11 @@ def settling_gives_the_remainder_back(history: History) -> Finding:
         evidence = (*(one.at for one in found), last.asked, last.answered)
         return Finding(exercised, (blame("overspend", sentence, evidence),))
     return Finding(exercised)
+
+
+def _is_metered(one: Charge) -> bool:
+    """Is it known what it has cost: it was answered with the price, or did nothing?"""
+    return one.request.idle or (one.request.answer is not None and not one.is_unmetered)
 
 
 @obligation(

@@ -62,6 +62,17 @@ STORIES = (
         generic=False,
     ),
     Story(
+        "unpriced",
+        "A thought whose price nobody tells: all that was set aside for it stays so, and the next one is not thought any more.",
+        _allowed(
+            Allowance(tokens=150),
+            Model("guess", "how much?", 80, ("unmetered",)),
+            Model("plan", "how?", 80, (), ("guess",)),
+        ),
+        extras=(Interruption("kill", Site("barrier", "guess", 1, "replied", unit="engine")),),
+        generic=False,
+    ),
+    Story(
         "single-file",
         "A bridge that bears two at a time, and four who want to cross.",
         _allowed(

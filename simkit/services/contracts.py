@@ -105,7 +105,7 @@ CONTRACTS: Final[Mapping[str, Contract]] = {
     "reader": Contract(),
     "flaky": Contract(keyed=True),
     "fenced": Contract(keyed=True),
-    "model": Contract(entries=("duplicate", "wrong")),
+    "model": Contract(entries=("duplicate", "wrong", "unmetered")),
     "store": Contract(looked_up=True),
     "desk": Contract(looked_up=True, called=False),
     "operation": Contract(keyed=True, looked_up=True),

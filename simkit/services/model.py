@@ -1,10 +1,12 @@
 """The model: answers chosen by the transcript that it is shown, each of them metered. No I/O.
 
 One conversation gets the same words and the same tool call again, under a fresh nonce: what differs between two answers
-is their identity and that both were paid for. Two entries of a script make the tool calls bad while their form stays right:
+is their identity and that both were paid for. Two entries of a script make the tool calls bad while their form stays right,
+and one leaves the price out:
 
     duplicate   two tool calls under one id
     wrong       arguments of the right type that nobody asked for: a negative amount
+    unmetered   nothing is said of the tokens that it has cost
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ _CHARACTERS_PER_TOKEN = 4
 
 def complete(request: Request, entry: str, effect: Effect) -> Settled:
     """The completion of the prompt in `params`, with the carried nonces as the rest of the transcript."""
-    tokens = tokens_used(request)
+    tokens = None if entry == "unmetered" else tokens_used(request)
     body = {
         "nonce": effect.nonce,
-        "usage": {"tokens": tokens},
+        **({} if tokens is None else {"usage": {"tokens": tokens}}),
         "content": f"answer to {_transcript(request)[:8]}",
         "calls": _tool_calls(request, entry),
     }

@@ -24,6 +24,7 @@ def tokens(allowance: int, consumed: int = 0, reserved: int = 0, unknown: int = 
 
 TWO_OF_SIX = allowed(Allowance(tokens=10), par("m model 6", "n model 6"))
 ONE = allowed(Allowance(tokens=18), "m model 6", "n model 6")
+UNPRICED = allowed(Allowance(tokens=10), Model("m", "?", 6, ("unmetered",)), "n model 6 m")
 
 # --- BUD-1 ------------------------------------------------------------------------------------------------------------
 holds(
@@ -280,6 +281,21 @@ holds(
     "an error that was sent is none of the lost answers",
     Story(ONE).up().start().call("m", "error").call("m", usage=3).call("n", usage=3).done(**tokens(18, 6)),
     exercised=0,
+)
+holds(
+    "BUD-3",
+    "an answer does not say what it has cost",
+    Story(UNPRICED)
+    .up()
+    .start()
+    .call("m")
+    .status("failed", reason="allowance-exhausted: tokens", **tokens(10, 0, 0, 6)),
+)
+breaks(
+    "BUD-3",
+    "an answer that does not say what it has cost has cost nothing",
+    Story(UNPRICED).up().start().call("m").status("running", **tokens(10, 0)),
+    "replenished allowance",
 )
 breaks(
     "BUD-3",

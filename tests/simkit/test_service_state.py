@@ -127,6 +127,13 @@ def test_tool_calls_may_be_bad_while_their_form_is_right() -> None:
     assert {good.usage, twice.usage, wrong.usage} == {4}
 
 
+def test_an_answer_may_leave_its_price_out() -> None:
+    """`unmetered` says nothing of tokens, and all else as it would have said it."""
+    good, unpriced = (Counter().ask(model(tokens=8), entry) for entry in ("ok", "unmetered"))
+    assert (good.body.keys() - unpriced.body.keys(), unpriced.usage) == ({"usage"}, None)
+    assert {name: good.body[name] for name in unpriced.body} == unpriced.body
+
+
 @pytest.mark.parametrize("entry", ["429", "529"])
 @pytest.mark.parametrize("service", ["model", "ledger"])
 def test_a_refusal_for_lack_of_room_says_when_to_come_back(service: str, entry: str) -> None:
