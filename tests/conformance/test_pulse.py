@@ -15,18 +15,25 @@ from tests.report_samples import history
 MS = 1_000_000
 
 
+def stand_still(ms: int) -> None:
+    """Nobody in this process gets on meanwhile."""
+    until_ns = time.monotonic_ns() + ms * MS
+    while time.monotonic_ns() < until_ns:
+        pass
+
+
 def test_a_machine_that_stands_still_is_noticed() -> None:
     """By how much it was late, and when it went on; before and after it is not looked at."""
 
     async def main() -> Pulse:
         pulse = Pulse()
-        time.sleep(0.05)  # noqa: ASYNC251 - nobody gets on meanwhile
+        stand_still(50)
         with pulse.beating():
             await trio.sleep(0.005)
-            time.sleep(0.2)  # noqa: ASYNC251 - as above
+            stand_still(200)
             await trio.sleep(0.005)
-        time.sleep(0.05)  # noqa: ASYNC251 - as above
-        await trio.sleep(0.05)
+        stand_still(50)
+        await trio.testing.wait_all_tasks_blocked()
         return pulse
 
     began_ns = time.monotonic_ns()
@@ -45,7 +52,7 @@ def test_a_pulse_ends_with_its_block() -> None:
         with pytest.raises(KeyError), pulse.beating():
             raise KeyError
         await trio.testing.wait_all_tasks_blocked()
-        time.sleep(0.1)  # noqa: ASYNC251 - nobody counts it any more
+        stand_still(100)
         await trio.sleep(0)
         return len(pulse.stalls)
 
