@@ -292,6 +292,17 @@ holds(
     .check("q", "failed")
     .journal(transitions=path("q", "dispatched", "unknown", "dispatched", "failed")),
 )
+holds(
+    "JRN-3",
+    "it was lost, asked for again and refused, as the journal was being read",
+    Story(PAIR)
+    .up()
+    .start()
+    .call("a", delivery="reset")
+    .ask("journal")
+    .call("a", "rejected")
+    .answer(body={"transitions": list(path("a", "dispatched", "unknown", "dispatched", "failed"))}),
+)
 breaks(
     "JRN-3",
     "an answer that got lost is a failure",
