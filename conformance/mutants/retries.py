@@ -122,6 +122,12 @@ def constant_waits(patch: Patch) -> None:
     patch.replace(Acceptance, "backoff_ns", backoff_ns)
 
 
+@mutant("waits-end-with-the-server", "RTY-4", shown_by="herd/kill@t+750000000ns(engine)", config="replay")
+def waits_end_with_the_server(patch: Patch) -> None:
+    """How long a repeat is waited with is known to the server that saw the try fail: the next one sends them all at once."""
+    _on_restart(patch, "due_ns", "iif(due_ns IS NULL, NULL, 0)")
+
+
 @mutant("waits-in-step", "RTY-4", shown_by="herd/undisturbed")
 def waits_in_step(patch: Patch) -> None:
     """The wait between tries doubles, and leaves nothing to chance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from scenarios.history import TERMINAL, History
+from scenarios.history import TERMINAL, Died, History
 from scenarios.index import PROMPT_NS, Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
@@ -26,6 +26,10 @@ _GROWTH = 1.5
 #: that many keeping step are enough.
 _IN_STEP = 0.05
 _MANY = 2 / 3
+#: In this part of a usual wait so many do not come by chance; and a wait is usual after so many failures.
+_PART = 1 / 2
+_ALMOST_ALL = 0.9
+_FAILURES = 4
 
 
 def _limited(facts: Facts) -> list[tuple[Call, int]]:
@@ -168,20 +172,24 @@ def _untold(facts: Facts) -> Iterator[Violation]:
     profile="Effects",
     level="SHOULD",
     promise="Waits between tries grow, and clients that failed together do not come back together.",
-    tested_by="a dozen calls side by side in one outage of their receiver",
+    tested_by="a dozen calls side by side in one outage of their receiver, also with the server killed meanwhile",
     anomaly="overspend",
     minimum=1,
     causes=(
         "the wait between tries is a constant",
         "the wait doubles, by the same formula for everybody and with nothing left to chance",
+        "a restart takes all that is waited with for due",
     ),
     learnt_from=("F40",),
 )
 def waits_grow_and_keep_no_step(history: History) -> Finding:
     facts = look(history)
+    herds = list(_waiting(facts))
+    if (stampede := next((one for herd in herds if (one := _at_once(facts, *herd))), None)) is not None:
+        return Finding(1, (stampede,))
     herd = [gaps for call in facts.calls.values() if (gaps := _gaps(facts, call))]
     if len(herd) < _HERD:
-        return Finding()
+        return Finding(len(herds))
     evidence = tuple(request.at for _, requests in herd for request in (requests[0], requests[-1]))
     first, last = (sorted(waits[number] for waits, _ in herd)[len(herd) // 2] for number in (0, _GAPS - 1))
     if last < _GROWTH * first:
@@ -199,6 +207,44 @@ def waits_grow_and_keep_no_step(history: History) -> Finding:
         )
         return Finding(1, (blame("overspend", sentence, evidence),))
     return Finding(1)
+
+
+def _waiting(facts: Facts) -> Iterator[tuple[int, int, list[tuple[Request, Request]]]]:
+    """Deaths of a server while a herd of failed calls was waited with: the event, how long they are usually waited with (ns),
+    and of each call the request that had failed and the next one.
+    """
+    for died in facts.deaths:
+        death = facts.history.events[died]
+        pairs = [pair for call in facts.calls.values() if (pair := _waited_with(facts, call, died))]
+        if len(pairs) < _HERD or not isinstance(death, Died) or death.incarnation in facts.workers:
+            continue
+        waits_ns = sorted(wait_ns for wait_ns, _, _ in pairs)
+        yield died, waits_ns[len(pairs) // 2], [(failed, repeat) for _, failed, repeat in pairs]
+
+
+def _waited_with(facts: Facts, call: Requester, died: int) -> tuple[int, Request, Request] | None:
+    """How long a call was last waited with, the request that failed before a death, and the one that followed after that."""
+    before = [one for one in facts.dispatches(call.id) if one.at < died]
+    after = [one for one in facts.dispatches(call.id) if one.at > died]
+    if len(before) < _FAILURES or not after:
+        return None
+    if any(one.reply is None or (one.replied_at or died) >= died or one.reply.kind != "error" for one in before):
+        return None
+    assert before[-2].reply is not None
+    return before[-1].event.at_ns - before[-2].reply.at_ns, before[-1], after[0]
+
+
+def _at_once(facts: Facts, died: int, wait_ns: int, herd: Sequence[tuple[Request, Request]]) -> Violation | None:
+    """Almost all of them come in a part of their time, because the server was away for a moment."""
+    over_ns = facts.at_ns(died) + int(wait_ns * _PART)
+    early = [repeat for _, repeat in herd if repeat.event.at_ns <= over_ns]
+    if len(early) < _ALMOST_ALL * len(herd):
+        return None
+    sentence = (
+        f"{len(herd)} calls had failed and were waited with for about {wait_ns / 1e6:.3g} ms when the server died; "
+        f"{len(early)} of them came in the first half of that, as soon as it was back."
+    )
+    return blame("overspend", sentence, (*(failed.at for failed, _ in herd), died, *(one.at for one in early)))
 
 
 def _in_step(waits_ns: Sequence[int]) -> int:

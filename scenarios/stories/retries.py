@@ -11,6 +11,8 @@ _OUT = ("error-before",) * 12
 #: How long a call may be tried, and how long who tries it is away: so long that what comes after is certainly too late.
 _PATIENCE_NS = 400_000_000
 _AWAY_NS = 1_600_000_000
+#: When all of a herd have failed several times, and are waited with.
+_ALL_WAIT_NS = 750_000_000
 #: Longer than the longest wait between two tries.
 _LONG_PATIENCE_NS = 2_500_000_000
 
@@ -103,6 +105,8 @@ STORIES = (
             # Nothing that could disturb them: waits are compared where nobody is struck.
             Interruption("unmatched", Site("ack", verb="start")),
             Interruption("repeat", Site("ack", verb="start")),
+            # The server is back long before most of them are to come back.
+            Interruption("kill", Site("time", ns=_ALL_WAIT_NS, unit="engine")),
         ),
         generic=False,
     ),

@@ -168,7 +168,7 @@ breaks(
 # --- RTY-4 ------------------------------------------------------------------------------------------------------------
 def herd(*waits_ms: int, jitter_ms: int = 0) -> Story:
     """A dozen calls fail together and wait before each repeat, one `jitter_ms` longer than the other."""
-    story = Story(HERD).up().start()
+    story = Story(HERD).up("engine").up().start()
     at_ms = 0
     for number in range(len(waits_ms) + 1):
         for n in range(12):
@@ -192,6 +192,20 @@ holds(
 )
 breaks("RTY-4", "a constant wait", herd(*[50] * 6, jitter_ms=1), "overspend")
 breaks("RTY-4", "all in step", herd(20, 40, 80, 160, 320, 640), "overspend")
+
+
+def struck(*after_ms: int) -> Story:
+    """The herd has failed four times, the last wait being 160 ms, when its server dies; one comes after each of these."""
+    story = herd(40, 80, 160).kill(unit="engine", incarnation=1)
+    since_ns = story.up("engine").now_ns
+    for n, ms in enumerate(after_ms):
+        story.now_ns = since_ns + ms * MS
+        story.request(f"c{n}")
+    return story
+
+
+holds("RTY-4", "the server dies, and each comes when it would have come", struck(*range(20, 320, 25)))
+breaks("RTY-4", "the server dies, and they all come as it is back", struck(*range(20, 32)), "overspend")
 
 # --- RTY-5 ------------------------------------------------------------------------------------------------------------
 holds("RTY-5", "as many requests as tries", shown(tried(3), 3))
