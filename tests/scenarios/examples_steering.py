@@ -241,6 +241,8 @@ holds(
     .done(),
     exercised=0,
 )
+
+
 def crossing(made: Story) -> Story:
     """Neither direction was answered, and both are asked again: which of the two was taken first nobody can say."""
     made = made.steer("b", PORT, 1, outcome="indefinite").steer("b", STARBOARD, 2, outcome="indefinite")

@@ -93,7 +93,9 @@ def deaf_child(times: int, ms: int = 700) -> Story:
     """Stopped as the child's first call is under way, and seen `times` times, `ms` after that and later."""
     story = Story(FAMILY, **GRACE).up().start().call("a").request("kid/k1").cancel().later(ms)
     for _ in range(times):
-        story.status("running", ops={"a": "succeeded a1", "kid": "dispatched", "b": "planned"}, cancel="delivered").later(10)
+        story.status(
+            "running", ops={"a": "succeeded a1", "kid": "dispatched", "b": "planned"}, cancel="delivered"
+        ).later(10)
     return story
 
 
