@@ -51,7 +51,7 @@ def ack_before_commit(patch: Patch) -> None:
     patch.replace(Server, "submit", submit)
 
 
-@mutant("show-before-commit", "DUR-2", shown_by="survey/kill@south#1.applied(engine)")
+@mutant("show-before-commit", "DUR-2", shown_by="baton/kill@t+75000000ns(engine)")
 def show_before_commit(patch: Patch) -> None:
     """A status shows a result as accepted while its acceptance is still to be committed."""
     shown: dict[str, dict[str, str]] = {}
