@@ -30,7 +30,7 @@ from conformance.sabotage import others
 from conformance.sabotage.scene import Scene
 from conformance.saboteur import Saboteur
 from conformance.world import Pace, Patience
-from scenarios.history import STORM, TERMINAL, Closed, Fired, History, Quiet, Status
+from scenarios.history import STORM, TERMINAL, Closed, Died, Fired, History, Quiet, Status
 from scenarios.plan import Approve, Artifact, Call, Check, Compensate, Model
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import KEY_LIFETIME_NS, Outside
@@ -208,7 +208,8 @@ class _Driver:
 
     def _start_fails(self, answer: Answer) -> bool:
         """Is it the adapter's own error that keeps the run from beginning? Nothing has struck it that could excuse that."""
-        return answer.told and not self._injector.fired and not self._world.stormy and not self._patience.within(1)
+        struck = self._injector.fired or any(isinstance(one, Died) for one in self._recorder.events)
+        return answer.told and not struck and not self._world.stormy and not self._patience.within(1)
 
     def _failed_start(self, answer: Answer, asked: int) -> Problem:
         return Problem(

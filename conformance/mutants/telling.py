@@ -141,7 +141,7 @@ def old_cursor_from_now(patch: Patch) -> None:
     patch.replace(server, "events", latest)
 
 
-@mutant("silence-told-as-failure", "STA-4", shown_by="chain/kill@quote#1.applied")
+@mutant("silence-told-as-failure", "STA-4", shown_by="relapse/kill@parcel#1.applied+kill@*#2.received")
 def silence_told_as_failure(patch: Patch) -> None:
     """An operation of which nothing has been heard is shown as failed until something is."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import trio
 
+from conformance.canaries import canary
 from conformance.control import Answer
 from conformance.driver import Observation, observe
 from conformance.world import Bounds, Sighting, Subject, Unit
@@ -136,7 +137,7 @@ class ToyWorld:
         self.watches[unit, nth] = lambda: self.done.append(("eio", strike(), *([] if kind is None else [kind])))
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:
-        return {name: f"canary-{self.nonce()}" for name in names}
+        return {name: canary(f"{self.nonce():0>24}") for name in names}
 
     def scan(self, secrets: Mapping[str, str]) -> Sighting:
         return Sighting(("store", "logs"))

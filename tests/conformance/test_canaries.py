@@ -60,6 +60,7 @@ def test_a_secret_is_found_in_every_encoding(
 @pytest.mark.parametrize("encoding", ENCODINGS.values(), ids=ENCODINGS)
 @pytest.mark.parametrize("kept", [slice(None, -8), slice(8, None), slice(3, 3 + PIECE + STEP - 1)])
 def test_a_large_part_of_a_secret_is_found(encoding: Callable[[str], str], kept: slice) -> None:
+    """Whichever part of it was masked, and however the rest is written."""
     assert is_found(CANARY, encoding(f"token={BODY[kept]}********").encode())
 
 
@@ -72,5 +73,6 @@ def test_what_is_not_the_secret_is_not_found(encoding: Callable[[str], str]) -> 
 
 
 def test_a_secret_has_enough_characters() -> None:
+    """One that is found by accident is refused where it is made up."""
     with pytest.raises(AssertionError, match="by accident"):
         canary("abc")

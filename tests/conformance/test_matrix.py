@@ -165,7 +165,7 @@ def test_the_command_tells_each_mutant_and_how_far_it_is(runs_made: list[Any], b
     blaming(broken=["EFF-1"])
     told: list[e.Event] = []
     options: Any = {"config": None, "seeds": 0, "jobs": 1, "emit": told.append, "stopping": never}
-    summary = mutants("reference", only=["EFF-1", "EFF-2"], **options)
+    summary = mutants("reference", only=["no-key", "new-key-on-retry"], **options)
     assert [one.outcome for one in told if isinstance(one, e.MutantJudged)] == ["caught", "caught by another"]
     assert [(one.done, one.total) for one in told if isinstance(one, e.Progress)] == [(1, 2), (2, 2)]
     assert summary.exit_code is ExitCode.VIOLATION

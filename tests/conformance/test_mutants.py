@@ -151,7 +151,7 @@ def test_an_unknown_mutant_is_told_with_the_nearest() -> None:
     with pytest.raises(SimkitError) as caught:
         find("no-keys")
     assert caught.value.problem.code == "mutant-unknown"
-    assert "no-key" in caught.value.problem.expected
+    assert "did you mean no-key?" in caught.value.problem.hint
 
 
 # ---- the proof

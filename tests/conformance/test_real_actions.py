@@ -216,6 +216,7 @@ def test_commands_strike_real_processes(tmp_path: Path) -> None:
     assert seen.unfired == ()
     assert outcomes(seen, "decide") == [
         "error: no-authority",
+        "error: no-authority",
         "indefinite: the kit threw the acknowledgement away",
         "approved",
     ]

@@ -185,10 +185,10 @@ def test_a_denial_ends_the_run() -> None:
 
 
 def test_a_forged_decision_comes_first() -> None:
-    """By somebody without authority; then the run goes on by the real one."""
+    """By somebody without authority, who says yes and then no; then the run goes on by the real one."""
     seen = watch(APPROVED, Interruption("forge", AT_OK))
-    assert [one.actor for one in events(seen.observation, Asked, verb="decide")] == ["mallory", "alice"]
-    assert outcomes(seen.observation, "decide") == ["error: no-authority", "approved"]
+    assert [one.actor for one in events(seen.observation, Asked, verb="decide")] == ["mallory", "mallory", "alice"]
+    assert outcomes(seen.observation, "decide") == ["error: no-authority", "error: no-authority", "approved"]
     assert final(seen.observation) == "done"
 
 

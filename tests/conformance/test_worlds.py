@@ -70,7 +70,7 @@ class Module:
     async def run_engine(self, env: Mapping[str, str]) -> None:
         state = Path(env["SIMKIT_STATE"])
         put(state / "small", b"s")
-        put(state / "large", bytes(4096))
+        put(state / "large", b"\xff" * 4096)
         for _ in range(100):
             self.hours.append(time.time())
             try:
@@ -336,7 +336,7 @@ def test_a_simulated_bit_flips_in_the_largest_file() -> None:
         assert engine.flip()
         after = {path: bytes(node.cache) for path, node in disk.inodes().items()}
         assert [path for path in before if before[path] != after[path]] == ["/state/large"]
-        return [byte != 0 for byte in after["/state/large"]]
+        return [byte != 0xFF for byte in after["/state/large"]]
 
     assert simulated(talk).count(True) == 1
 
