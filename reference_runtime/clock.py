@@ -1,9 +1,9 @@
 """The wall clock, by which everything that is due is written down, and how it is noticed that somebody has set it.
 
 Somebody may set it by an hour, and what was due in a second is due in an hour, or has been for an hour. Real time tells: it
-goes on evenly, also while the machine sleeps, as long as the machine is not started anew. A clock that was set back while nobody
-looked, as no server was up, is noticed by work that began later than now (`Store.mend_hours`); one that was set ahead then cannot
-be told from one that went on.
+goes on evenly, also while the machine sleeps, as long as the machine is not started anew. A clock that was set back while no
+server was up is noticed by work that began later than now (`Store.mend_hours`); one that was set ahead then cannot be told
+from one that went on.
 """
 
 from __future__ import annotations

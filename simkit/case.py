@@ -122,7 +122,9 @@ class Case:
         name = Path(path).stem
         if found.altered or not _AN_ID.fullmatch(name) or name == found.id:
             return found
-        return attrs.evolve(found, altered=f"edited by hand, or renamed: {name} by its file's name, {found.id} by its content")
+        return attrs.evolve(
+            found, altered=f"edited by hand, or renamed: {name} by its file's name, {found.id} by its content"
+        )
 
     @classmethod
     def from_json(cls, data: Any, *, where: str = "a case") -> Case:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-_SHOWN = re.compile(r"^```console\n\$ \.venv/bin/(simkit run [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(
+    r"^```console\n\$ \.venv/bin/(simkit run [^\n]*)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 pytestmark = pytest.mark.repository
 
@@ -19,7 +21,9 @@ pytestmark = pytest.mark.repository
 def shown() -> list[tuple[str, list[str]]]:
     """Commands of the README and the lines it shows of what they print; what is left out is marked by dots."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return [(command, [line for line in lines.splitlines() if line.strip("… ")]) for command, lines in _SHOWN.findall(text)]
+    return [
+        (command, [line for line in lines.splitlines() if line.strip("… ")]) for command, lines in _SHOWN.findall(text)
+    ]
 
 
 @pytest.mark.parametrize(("command", "lines"), shown(), ids=lambda one: one if isinstance(one, str) else "")
@@ -30,7 +34,9 @@ def test_the_readme_shows_what_is_printed(command: str, lines: list[str], tmp_pa
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     printed = iter(re.sub(r"\S*\.simkit/", ".simkit/", line).rstrip() for line in done.stdout.splitlines())
     missing = [line for line in lines if line.rstrip() not in printed]
-    assert not missing, f"{missing[0]!r} is not what is printed there; it begins with\n{done.stdout[:4000]}{done.stderr}"
+    assert not missing, (
+        f"{missing[0]!r} is not what is printed there; it begins with\n{done.stdout[:4000]}{done.stderr}"
+    )
 
 
 def test_the_readme_shows_something() -> None:

@@ -167,7 +167,9 @@ def unknown_is_written_as_unknown(history: History) -> Finding:
             if lost is None or not rows:
                 continue
             again = _follow_up(facts, lost, said.asked)
-            refused = any(one.idle for one in deeds(facts, said.answered).get(op, requests))  # also as it was being read
+            refused = any(
+                one.idle for one in deeds(facts, said.answered).get(op, requests)
+            )  # also as it was being read
             hasty = _failed_at_once(rows) and _only_refusals_fail(facts, op) and not refused
             quiet = again is not None and all(row.to_state != "unknown" for row in rows)
             tested |= {op} if again is not None or rows[-1].to_state != "dispatched" else set()

@@ -70,7 +70,7 @@ def test_what_is_due_stays_as_far_off(store: Store, clocks: list[int], step_ns: 
 
 
 def test_a_clock_set_back_while_no_server_was_up_is_told_by_what_had_begun(store: Store, clocks: list[int]) -> None:
-    """What was due is as far off as it had been when the work that tells it began; whoever looks again finds nothing to mend."""
+    """What is due is as far off as it was when the work that tells it began; who looks again finds nothing to mend."""
     store.submit("t", plan(sleep("s", 100)))
     clocks[0] += 40 - HOUR_NS
     assert store.mend_hours() == HOUR_NS - 40
