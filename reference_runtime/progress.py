@@ -212,6 +212,8 @@ class Progress(Waits):
         outcome = self.outcome(tally)
         if outcome is not None and was is None:
             outcome, tally = self._clean_up(attempt, outcome, tally)
+        elif outcome is not None:  # an end is an end; only what is unresolved may still come to something
+            outcome = self._as_it_ends(attempt, outcome) if was == "unresolved" else was
         moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
         stands = ("terminal" if outcome else moving, outcome, self._reason(attempt, outcome))
         if self._attempt(attempt)[1:4] != stands:
@@ -234,13 +236,16 @@ class Progress(Waits):
         if owed or self.plan_sweeps(attempt):
             tally = self.tally(attempt)
             return None, tally
-        if outcome == "succeeded" and self.gate(attempt) is not None:
-            return "unresolved", tally
-        if outcome != "unresolved":
+        ends = self._as_it_ends(attempt, outcome)
+        if outcome != "unresolved" and (outcome, ends) != ("succeeded", "unresolved"):
             self.drop_undo(attempt, SUCCEEDED if outcome == "succeeded" else NOTHING_TO_UNDO)
-        if outcome == "failed" and self.failed_undo(attempt):
-            return "unresolved", tally
-        return outcome, tally
+        return ends, tally
+
+    def _as_it_ends(self, attempt: str, outcome: Outcome) -> Outcome:
+        """The outcome of a run that can end so: unresolved where a check lets no success through, or an effect is left."""
+        if outcome == "succeeded" and self.gate(attempt) is not None:
+            return "unresolved"
+        return "unresolved" if outcome == "failed" and self.failed_undo(attempt) else outcome
 
     def _touch(self, attempt: str) -> None:
         """Make a new version of the task, and of those it is a child of: something that their status shows has changed.

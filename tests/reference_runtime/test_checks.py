@@ -70,6 +70,8 @@ def test_a_checker_that_cannot_say_is_asked_again_a_few_times(store, outcome):
         settle(store, claim(store)[0], outcome=outcome)
     assert claim(store) == []
     assert (shown(store)["state"], shown(store)["reason"]) == ("blocked", f"check-{outcome}: c")
+    store.signal("t", "late", "go", {"nonce": "late"})
+    assert (shown(store)["state"], shown(store)["reason"]) == ("blocked", f"check-{outcome}: c"), "an end stays"
     assert [row[-1] for row in verdicts(store)] == [outcome] * CHECK_TRIES
 
 

@@ -96,6 +96,17 @@ def test_a_compensation_that_cannot_be_done_ends_unresolved(tmp_path, report):
     assert {name: states(status)[name] for name in ("uc", "ub")} == {"uc": "unresolved", "ub": "planned"}
 
 
+def test_a_word_that_comes_later_changes_no_end(store):
+    """A run whose compensation was refused is blocked, and stays so when a signal comes that nobody waits for."""
+    to_the_failure(store)
+    settle(store, in_hand(store)["uc"], "failed")
+    ended = views.status(store, "t")
+    assert ended["state"] == "blocked"
+    store.signal("t", "late", "go", {"nonce": "late"})
+    later = views.status(store, "t")
+    assert (later["state"], later["reason"]) == ("blocked", ended["reason"])
+
+
 def test_what_is_still_under_way_is_followed_before_anything_is_undone(store):
     """An effect that lands after the failure is undone too, and first."""
     store.submit("t", plan(call("a"), undo("ua", "a"), par(call("b"), call("c")), undo("ub", "b")))
