@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -155,10 +156,9 @@ def test_a_worker_stops_when_told(tmp_path):
 
 def test_a_server_without_descriptors_says_so(tmp_path):
     """As many connections as it has descriptors for; one more is refused in words, and what it logs are lines of JSON."""
-    command = f"ulimit -n 120; exec {sys.executable} -m reference_runtime serve --log info --listen 127.0.0.1:0 --store"
-    with subprocess.Popen(
-        ["sh", "-c", f"{command} {tmp_path / 's.db'}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as server:
+    words = [sys.executable, "-m", "reference_runtime", "serve", "--log", "info", "--listen", "127.0.0.1:0", "--store"]
+    command = f"ulimit -n 120; exec {shlex.join([*words, str(tmp_path / 's.db')])}"
+    with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stderr is not None
         port = int(json.loads(server.stdout.readline())["listening"].rpartition(":")[2])
