@@ -213,7 +213,7 @@ class Progress(Waits):
         if outcome is not None and was is None:
             outcome, tally = self._clean_up(attempt, outcome, tally)
         elif outcome is not None:  # an end is an end; only what is unresolved may still come to something
-            outcome = self._as_it_ends(attempt, outcome) if was == "unresolved" else was
+            outcome = self._as_it_ends(attempt, outcome) if was == "unresolved" else cast("Outcome", was)
         moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
         stands = ("terminal" if outcome else moving, outcome, self._reason(attempt, outcome))
         if self._attempt(attempt)[1:4] != stands:
