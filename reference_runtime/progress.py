@@ -12,6 +12,7 @@ import random
 import time
 import uuid
 from collections import deque
+from typing import cast
 
 import apsw
 
