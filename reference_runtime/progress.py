@@ -213,8 +213,8 @@ class Progress(Waits):
         outcome = self.outcome(tally)
         if outcome is not None and was is None:
             outcome, tally = self._clean_up(attempt, outcome, tally)
-        elif outcome is not None:  # an end is an end; only what is unresolved may still come to something
-            outcome = self._as_it_ends(attempt, outcome) if was == "unresolved" else cast("Outcome", was)
+        elif outcome is not None:
+            outcome = cast("Outcome", was) if self.has_ended_for_good(was) else self._as_it_ends(attempt, outcome)
         moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
         stands = ("terminal" if outcome else moving, outcome, self._reason(attempt, outcome))
         if self._attempt(attempt)[1:4] != stands:
@@ -227,6 +227,10 @@ class Progress(Waits):
         self._touch(attempt)
         if outcome is not None and was is None:
             self.child_ended(attempt, outcome)
+
+    def has_ended_for_good(self, outcome: str | None) -> bool:
+        """Whether an end is one, whatever comes later; what is unresolved may still come to something."""
+        return outcome not in (None, "unresolved")
 
     def _clean_up(self, attempt: str, outcome: Outcome, tally: Tally) -> tuple[Outcome | None, Tally]:
         """What a run still owes before it may end: checks of what is current, compensations, sweeps."""

@@ -93,6 +93,7 @@ def late_result_wins(patch: Patch) -> None:
 def stop_overwrites_the_end(patch: Patch) -> None:
     """A run is cancelled whether or not it has ended, and however it has."""
     patch.replace(Control, "cancel_disposition", lambda _self, _outcome: "accepted")
+    patch.replace(Progress, "has_ended_for_good", lambda _self, _outcome: False)
 
 
 @mutant("cancelled-run-forgets", "CAN-3", shown_by="recall/cancel@waiting:consent")
