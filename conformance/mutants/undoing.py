@@ -12,10 +12,11 @@ from reference_runtime.acceptance import Acceptance
 from reference_runtime.compensation import Compensation
 from reference_runtime.control import Control
 from reference_runtime.ownership import Ownership
+from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 
 if TYPE_CHECKING:
-    from reference_runtime.model import Json, Move
+    from reference_runtime.model import Json, Move, Outcome
     from reference_runtime.retries import Limits
     from reference_runtime.rows import Operation
     from reference_runtime.store import Store
@@ -138,6 +139,18 @@ def undo_tried_without_end(patch: Patch) -> None:
 
     original = Acceptance.limits_of
     patch.replace(Acceptance, "limits_of", limits_of)
+
+
+@mutant("late-word-ends-anew", "CMP-3", shown_by="forfeit/unmatched@end")
+def late_word_ends_anew(patch: Patch) -> None:
+    """How a run that is left for somebody to see ends is worked out anew at every word that comes, by its failure alone."""
+
+    def as_it_ends(self: Progress, attempt: str, outcome: Outcome) -> Outcome:
+        has_ended = self._attempt(attempt).outcome is not None
+        return outcome if has_ended else original(self, attempt, outcome)
+
+    original = Progress._as_it_ends  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Progress, "_as_it_ends", as_it_ends)
 
 
 @mutant("undone-is-undone", "CMP-4", shown_by="saga/kill@no-flight#1.replied(engine)")

@@ -172,6 +172,7 @@ def _never_done(undo: Compensate, interrupted: int, last: Seen) -> Violation:
         "the errors of cleaning up are logged and passed over, as the run has failed anyway",
         "an undo is tried for ever, so that the run never ends",
         "there is no end for a run that can be neither finished nor undone",
+        "how a run ends is worked out anew at every word that comes after its end",
     ),
     learnt_from=(),
 )
@@ -182,7 +183,7 @@ def undoing_that_fails_is_left_in_the_open(history: History) -> Finding:
     if last is None or not failing:
         return Finding()
     if last.status.state in TERMINAL:
-        found = (_hushed_up(facts, undo, last) for undo in failing)
+        found = (_hushed_up(facts, undo, last) or _closed_again(facts, undo, last) for undo in failing)
         return Finding(len(failing), tuple(one for one in found if one))
     if facts.closed_as() != "bound":
         return Finding()
@@ -206,6 +207,20 @@ def _hushed_up(facts: Facts, undo: Compensate, last: Seen) -> Violation | None:
         return None
     evidence = (*(one.at for one in sent), last.asked, last.answered)
     return blame("false certainty", f"No try of {undo.id!r} came to anything; {what}.", evidence, undo.id)
+
+
+def _closed_again(facts: Facts, undo: Compensate, last: Seen) -> Violation | None:
+    """Shown as left for somebody to see, and later as settled, though nobody has done or said anything about it since."""
+    sent = facts.dispatches(undo.id)
+    open_ = next((one for one in facts.seen_after(sent[-1].at) if one.status.state == "blocked"), None)
+    told = facts.notices(undo.id) or facts.ordered("cancel") or facts.code_changed()
+    if open_ is None or told or last.status.state not in {"failed", "done"}:
+        return None
+    sentence = (
+        f"No try of {undo.id!r} came to anything, and the run was shown blocked; it is shown {last.status.state} now, "
+        "and nobody has settled that."
+    )
+    return blame("false certainty", sentence, (sent[-1].at, open_.answered, last.asked, last.answered), undo.id)
 
 
 def _without_end(facts: Facts, undo: Compensate, last: Seen) -> Violation:

@@ -10,6 +10,8 @@ from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: A receiver that is down for longer than anybody may try.
 _OUT = ("error-before",) * 60
+#: Said when everything is over; it changes no end.
+_LATE_WORD = Interruption("unmatched", Site("end"))
 
 
 def _at(
@@ -98,7 +100,7 @@ STORIES = (
             _undo("flight"),
             _undo("hotel", _OUT),
         ),
-        extras=(_at("kill", "no-hotel", "replied", "engine", nth=3),),
+        extras=(_at("kill", "no-hotel", "replied", "engine", nth=3), _LATE_WORD),
         generic=False,
     ),
     Story(
@@ -111,7 +113,7 @@ STORIES = (
             _undo("flight"),
             _undo("hotel", ("reject",)),
         ),
-        extras=(_at("kill", "no-hotel", "replied", "engine"), _at("cancel", "hotel", "received")),
+        extras=(_at("kill", "no-hotel", "replied", "engine"), _at("cancel", "hotel", "received"), _LATE_WORD),
         generic=False,
     ),
     Story(

@@ -241,6 +241,18 @@ holds("CMP-3", "eight times, and then left", over(down(8), "blocked", uc="unreso
 holds("CMP-3", "refused, and left", over(failed().call("uc", "rejected"), "blocked", uc="failed").settled())
 holds("CMP-3", "it answers at last", over(down(4).call("uc").call("ub").call("ua"), **UNDONE).settled(), exercised=0)
 holds("CMP-3", "it is still tried", down(4).status("running", ops={"uc": "unknown"}), exercised=0)
+holds(
+    "CMP-3",
+    "left, and then its receiver says that it was done",
+    over(over(failed().call("uc", "rejected"), "blocked", uc="failed").notice("uc"), uc="reconciled").settled(),
+    exercised=0,
+)
+breaks(
+    "CMP-3",
+    "left, and then settled by a word that has nothing to do with it",
+    over(over(failed().call("uc", "rejected"), "blocked", uc="failed").signal("late", "hello"), uc="failed").settled(),
+    "false certainty",
+)
 breaks("CMP-3", "passed over", over(down(3), uc="skipped", ub="skipped").settled(), "false certainty")
 breaks(
     "CMP-3",
