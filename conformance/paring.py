@@ -28,6 +28,7 @@ from conformance.reducible import (
     options_of,
     or_none,
     restemmed,
+    working_of,
 )
 from scenarios.operation import (
     Approve,
@@ -180,9 +181,9 @@ class _Paring:
     # --- building -------------------------------------------------------------------------------------------------
 
     def _enter(self, root: Op, path: str) -> None:
-        """See to it that something is left of a run."""
-        leaves = list(leaves_of(root))
-        if len(leaves) == 1 or not self._lives(root, path):
+        """See to it that some work is left of a run."""
+        working = working_of(root)
+        if len(working) == 1 or not any(self._has(path + leaf.id) for leaf in working):
             self._forced.add(path + first_of(root).id)
 
     def _root(self, root: Op, scope: _Scope) -> Op:

@@ -57,9 +57,15 @@ def leaves_of(op: Op) -> Iterator[Op]:
             yield from leaves_of(child)
 
 
+def working_of(root: Op) -> tuple[Op, ...]:
+    """The leaves that are work. An empty way of a branch is a leaf of its own once the branch is no more, and is none."""
+    leaves = tuple(leaves_of(root))
+    return tuple(op for op in leaves if not isinstance(op, Seq | Par)) or leaves
+
+
 def first_of(root: Op) -> Op:
     """What a run is left with, when all is left out of it."""
-    leaves = list(leaves_of(root))
+    leaves = working_of(root)
     alone = [op for op in leaves if not isinstance(op, Approve | Check | Compensate)]
     return next((op for op in alone if isinstance(op, Call)), (alone or leaves)[0])
 

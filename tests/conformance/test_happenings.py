@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import simkit
 from conformance.cli import explain, happenings
 from conformance.simulate import draw
 from conformance.targets import parse
@@ -18,7 +19,8 @@ from simkit.faults import FAULTS
 from simkit.striking import KINDS
 from simkit.tape import Tape
 
-ROOT = Path(__file__).parents[2]
+#: Where the package is that is tested, which away from the repository is an installed one.
+KIT = Path(simkit.__file__).parent
 
 
 def sections(name: str) -> str:
@@ -72,7 +74,7 @@ def test_every_fault_that_is_counted_is_known() -> None:
     """The names are those in the source of the kit, and every one of them leads to a fault of the registry."""
     network = {
         name
-        for path in [*(ROOT / "simkit/_network").glob("*.py"), ROOT / "simkit/network.py"]
+        for path in [*(KIT / "_network").glob("*.py"), KIT / "network.py"]
         for name in re.findall(r'\.count\("([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
     assert len(network) > 8

@@ -214,6 +214,15 @@ def test_a_branch_without_its_answer_is_both_its_ways() -> None:
     assert names(left(plan, "b", label=GROUP)) == ["a", "l", "r1", "r2", "z"]
 
 
+def test_an_empty_way_is_not_what_a_plan_ends_with() -> None:
+    """Once nothing decides any more, the way stands by itself, and there is nothing in it to work."""
+    plan = seq(LEDGER("a"), Branch("b", "a", (LEDGER("l"), Seq("r", ()))), LEDGER("z"))
+    assert left(plan, "a").root == Seq("main", (LEDGER("l"), Seq("r", ()), LEDGER("z")))
+    assert left(plan, "a", "l", "z").root == Seq("main", (LEDGER("a"),))
+    part = Scenario("s", seq(Seq("r", ()), LEDGER("z")))
+    assert [key for label, key, _ in departures_of(part) if label == OPERATION] == ["r"]
+
+
 def test_a_loop_without_what_repeats_it_is_gone_through_once() -> None:
     """What named its first round names what is left of it; later rounds are gone, for a fault too."""
     body = (LEDGER("x"), LEDGER("y", carries=("x",)))
