@@ -142,7 +142,7 @@ class Artifacts(Budget):
         if not answer.get("committed"):
             self._end_upload(op.attempt, op.id, "removed")
         elif self.verified(op, answer):
-            kept = canonical({"nonce": answer["nonce"]})
+            kept = canonical({"nonce": answer.get("nonce")})
             self._move(op, "notice", op.generation, op.version, kept, "found by a sweep")
             self.register(op)
 

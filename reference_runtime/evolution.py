@@ -99,6 +99,9 @@ class Code:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Code:
         """What a worker says of itself. Raises `Refusal` (`bad-code`)."""
+        for name, wanted, called in (("older", (list, tuple), "a list"), ("transforms", (dict,), "an object")):
+            if name in data and not isinstance(data[name], wanted):
+                raise Refusal("bad-code", f"code: {name} must be {called}; got {data[name]!r:.80}")
         try:
             one = cls(**data)
         except TypeError as error:

@@ -126,9 +126,12 @@ def approval_digest(operation: str, service: str, params: Mapping[str, Any]) -> 
     return hashlib.blake2b(canonical([operation, service, params]).encode()).hexdigest()[:32]
 
 
-def arm(nonce: str | None) -> Literal["A", "B"]:
-    """Which way a decision goes that hangs on an accepted nonce: B when its last hex digit is odd, else A."""
-    last = nonce[-1:] if nonce else ""
+def arm(nonce: object) -> Literal["A", "B"]:
+    """Which way a decision goes that hangs on an accepted nonce: B when its last hex digit is odd, else A, as for what is none.
+
+    Whoever signals or answers may call anything a nonce; what is no text is none.
+    """
+    last = nonce[-1:] if isinstance(nonce, str) else ""
     return "B" if last in "13579bdfBDF" and last else "A"
 
 

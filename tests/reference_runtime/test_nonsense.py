@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from reference_runtime import Client, Store, jsontext, rpc
+from reference_runtime import Client, Store, jsontext, rpc, views
 from reference_runtime.budget import tokens_used
 from reference_runtime.credentials import Credentials
 from reference_runtime.leaves import COUNT_MAX
@@ -17,7 +17,8 @@ from reference_runtime.plan import parse
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
 from reference_runtime.tools import RETRY_AFTER_NS_MAX, Busy, interpret
 from reference_runtime.wire import _in_a_header
-from tests.runtime_rig import approve, call, plan, served, sleep, wait
+from tests.runtime_plans import answer_to, artifact
+from tests.runtime_rig import approve, branch, call, in_hand, plan, served, sleep, states, under, wait
 
 GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
 SETTLE = {"report": "failed", "answer": {}, "detail": "", "facts": {}, "execution": "e", "limit": 1}
@@ -77,6 +78,47 @@ def test_nonsense_is_refused_and_nothing_is_lost(tmp_path, line):
             await stream.aclose()
 
     trio.run(main)
+
+
+@pytest.mark.parametrize(
+    "code", [{"transforms": ["x"]}, {"transforms": "x"}, {"transforms": None}, {"older": "2"}, {"older": {"2": 1}}]
+)
+def test_code_of_another_shape_is_refused(tmp_path, code):
+    """Whoever says hello so is told which field is off, and the server goes on."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            with pytest.raises(Refusal, match=f"bad-code: code: {next(iter(code))} must be"):
+                await client.call("hello", {"name": "w", "code": code})
+            assert "lease_ns" in await client.call("ping", {})
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("nonce", [5, 1.5, True, None, [1], {"a": 1}])
+def test_a_nonce_that_is_no_text_is_none(tmp_path, nonce):
+    """What hangs on it goes the way of no nonce at all, whether a signal brought it or an answer."""
+    store = Store.open(str(tmp_path / "s.db"))
+    store.submit("t", plan(wait("w", "go"), branch("b", "w", call("even"), call("odd"))))
+    assert store.signal("t", "s", "go", {"nonce": nonce})["disposition"] == "released"
+    store.submit("u", plan(call("a"), branch("b", "a", call("even"), call("odd"))))
+    for ticket in in_hand(store).values():
+        if ticket.operation == "a":
+            store.settle(under(ticket), "succeeded", {"nonce": nonce}, "")
+    for task in ("t", "u"):
+        assert states(views.status(store, task))["odd"] == "skipped"
+
+
+@pytest.mark.parametrize("nonce", [{}, {"nonce": 5}, {"nonce": "n"}])
+def test_a_sweep_takes_what_it_found_by_its_digest(tmp_path, nonce):
+    """A store that says of an orphan that it is committed need not say more than its digest."""
+    store = Store.open(str(tmp_path / "s.db"))
+    store.submit("t", plan(artifact("a")))
+    ticket = in_hand(store)["a"]
+    store.settle(under(ticket), "failed", None, "")
+    found = {"committed": True, "digest": answer_to(ticket)["digest"], **nonce}
+    store.settle(under(in_hand(store)["a~sweep"]), "succeeded", found, "")
+    assert [one["state"] for one in store.artifacts("t")["artifacts"]] == ["accepted"]
 
 
 @pytest.mark.parametrize("name", ["steer", "notice"])
