@@ -126,6 +126,8 @@ class Ownership(Acceptance, Evolution):
         for op in self.runnable(now_ns, limit, execution):
             if op.attempt in passed_over:  # what was just read of it may no longer hold
                 continue
+            if passed_over and self._operation(op.attempt, op.id) != op:  # nor of what belongs to it, or it to
+                continue
             is_changed = self.take_up(op.attempt, execution) != "kept"
             if is_changed or self._ended_by_its_limits(op, now_ns) or not self.affords(op, now_ns):
                 passed_over.add(op.attempt)

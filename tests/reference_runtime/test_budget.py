@@ -56,6 +56,19 @@ def test_what_can_never_be_afforded_ends_the_run_with_its_reason(store):
     assert (status["state"], status["reason"]) == ("failed", "allowance-exhausted: tokens")
 
 
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_what_ends_takes_nothing_along_that_is_given_out_with_it(store, is_owner):
+    """One claim asks for what a run cannot afford and for what stops with that: its child's, or of its owner, the other's."""
+    never, other = model("m", 10), call("y")
+    if is_owner:
+        store.submit("t", wanting(plan(par(never, child("k", other))), allowance={"tokens": 5}))
+    else:
+        store.submit("t", wanting(plan(par(child("k", never), other)), allowance={"tokens": 5}))
+    assert claim(store, 9) == []
+    assert views.status(store, "t")["state"] == "failed"
+    assert store.leases() == []
+
+
 def test_the_usage_of_a_lost_answer_stays_unknown(store):
     """It is neither consumed nor reserved nor free: a repeat reserves anew, also after a restart, and never renews it."""
     store.submit("t", wanting(plan(model("a")), allowance={"tokens": 12, "calls": 9}))
