@@ -200,8 +200,11 @@ class Acceptance(Progress, Particulars, Reconcile):
         return True
 
     def end_when_stopped(self, op: Operation) -> None:
-        """End an unknown outcome of a run that is to stop: nothing is sent again, and what may have happened stays visible."""
-        if op.kind == "compensate" or op.remedy != "repeat":
+        """End an unknown outcome of a run that is to stop: nothing is sent again, and what may have happened stays visible.
+
+        What cleans up goes on.
+        """
+        if op.kind in ("compensate", "sweep") or op.remedy != "repeat":
             return
         self._end(op, "give_up" if op.in_doubt else "skip", "cancelled: not tried again")
 

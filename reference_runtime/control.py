@@ -67,12 +67,14 @@ class Control(Deadlines):
         return "accepted" if outcome is None else "too-late"
 
     def halt(self, attempt: str) -> None:
-        """Let nothing more be admitted, in this transaction and for ever, and give what is in flight its grace."""
+        """Let nothing more be admitted, in this transaction and for ever, and give what is in flight its grace, once."""
+        is_first = not self.is_halted(attempt)
         self._set_attempt(attempt, "halt = ifnull(halt, 'accepted'), paused = 0")
         self._withdraw(attempt)
         for op in self._operations("WHERE o.attempt = ? AND o.state = 'unknown' AND o.due_ns IS NOT NULL", attempt):
             self.end_when_stopped(op)
-        self.start_timer(attempt, GRACE, time.time_ns() + self.policy.grace_ns)
+        if is_first:  # or who asks again and again would put its end off for ever
+            self.start_timer(attempt, GRACE, time.time_ns() + self.policy.grace_ns)
         self.stop_children(attempt, "parent-cancelled")
         self._note_delivery(attempt)
 

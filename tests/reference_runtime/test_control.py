@@ -6,7 +6,8 @@ import pytest
 
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected
-from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, undo, wait
+from tests.runtime_plans import artifact
+from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, under, undo, wait
 
 
 def shown(store: Store) -> tuple[str, str | None]:
@@ -91,6 +92,37 @@ def test_what_ignores_a_stop_is_taken_by_force(store, clock, reopened):
     assert states(status) == {"a": "unresolved", "m": "unresolved"}
     assert isinstance(settle(store, tickets["a"]), Rejected)
     assert states(views.status(store, "t"))["a"] == "unresolved"
+
+
+def test_a_stop_asked_for_again_puts_its_end_off_no_further(store, clock):
+    """The grace is counted from the first stop, whoever asks again, also of the owner of what is stopping."""
+    inner = {"op": "child", "id": "k", "plan": plan(call("a"))}
+    store.submit("t", plan(inner))
+    in_hand(store)
+    store.cancel("t/k", "first")
+    for number in range(4):
+        clock[0] += store.policy.grace_ns // 4
+        store.cancel("t/k" if number % 2 else "t", f"again-{number}")
+    store.fire_timers()
+    assert store.leases() == []
+    assert views.status(store, "t/k")["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("is_stopping", [True, False])
+def test_a_stop_leaves_the_sweeping_to_go_on(store, clock, is_stopping):
+    """What lies around of an upload is cleared away also if the sweep was about to be tried again as the stop came."""
+    store.submit("t", plan(artifact("a")))
+    if is_stopping:
+        upload = in_hand(store)["a"]
+        store.cancel("t", "first")
+        settle(store, upload, "failed")
+    else:
+        settle(store, in_hand(store)["a"], "failed")
+    settle(store, in_hand(store)["a~sweep"], "unknown")
+    assert store.cancel("t", "again") == {"disposition": "accepted"}
+    clock[0] += store.policy.backoff_ns_max
+    store.settle(under(in_hand(store)["a~sweep"]), "succeeded", {"committed": False}, "")
+    assert (shown(store)[0], store.artifacts("t")["artifacts"]) == ("cancelled", [])
 
 
 def test_a_lost_answer_is_not_tried_again_after_a_stop(store):
