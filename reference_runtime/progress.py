@@ -12,6 +12,8 @@ import random
 import time
 import uuid
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 
 import apsw
@@ -44,6 +46,7 @@ class Progress(Waits):
         super().__init__(db, policy, rng)
         self._settled: deque[tuple[str, str]] = deque()  # settled in this transaction, and not followed up yet
         self._is_following = False
+        self._unseen: dict[str, None] | None = None  # attempts to look at once everything has followed; None: at once
 
     def dependencies_met(self, missing: int) -> bool:
         """Whether everything an operation waits for has been settled, of which so much is missing; it is opened only then."""
@@ -54,13 +57,14 @@ class Progress(Waits):
         self._settled.append((attempt, operation))
         if self._is_following:
             return
-        self._is_following = True
-        try:
-            while self._settled:
-                self._follow(*self._settled.popleft())
-        finally:
-            self._settled.clear()
-            self._is_following = False
+        with self._concluding_last():
+            self._is_following = True
+            try:
+                while self._settled:
+                    self._follow(*self._settled.popleft())
+            finally:
+                self._settled.clear()
+                self._is_following = False
 
     def _follow(self, attempt: str, operation: str) -> None:
         self.record_undo(attempt, operation)
@@ -190,6 +194,20 @@ class Progress(Waits):
 
     # -- concluding
 
+    @contextmanager
+    def _concluding_last(self) -> Iterator[None]:
+        """Look at how attempts stand only after all that is done inside: until then what is open of them is yet to be opened."""
+        if self._unseen is not None:
+            yield
+            return
+        self._unseen = {}
+        try:
+            yield
+        finally:
+            unseen, self._unseen = self._unseen, None
+        for attempt in unseen:
+            self._conclude(attempt)
+
     def tally(self, attempt: str) -> Tally:
         """How the attempt stands."""
         return Tally(*map(bool, self._rows(_TALLY, attempt)[0]))
@@ -207,7 +225,10 @@ class Progress(Waits):
         return "unresolved" if tally.unresolved or tally.pending else "succeeded"
 
     def _conclude(self, attempt: str) -> None:
-        """Bring condition and outcome in line with the operations."""
+        """Bring condition and outcome in line with the operations, once all that follows in this transaction has followed."""
+        if self._unseen is not None:
+            self._unseen[attempt] = None
+            return
         was = self._attempt(attempt).outcome
         tally = self.tally(attempt)
         outcome = self.outcome(tally)

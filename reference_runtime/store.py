@@ -143,11 +143,12 @@ class Store(Unparking):
         for position, step in enumerate(steps):
             self._plan_operation(attempt, position, step)
         self._plan_gates(attempt, steps)
-        for step in steps:
-            if self.dependencies_met(len(step.needs)):
-                self._open(attempt, step.id)
-        self._wake_waits(attempt)
-        self._conclude(attempt)
+        with self._concluding_last():
+            for step in steps:
+                if self.dependencies_met(len(step.needs)):
+                    self._open(attempt, step.id)
+            self._wake_waits(attempt)
+            self._conclude(attempt)
 
     def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
         self._forget(attempt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference_runtime import Policy, Refusal, Store, views
+from reference_runtime.events import events
 from reference_runtime.model import Json
 from tests.runtime_plans import child, claim, settle, wanting, work_off
 from tests.runtime_rig import call, par, plan, states, wait
@@ -165,3 +166,29 @@ def test_a_stop_has_come_as_far_as_it_has_in_every_child(store):
     settle(store, held)
     assert [shown(store, task)["cancel"] for task in ("t", "t/k", "t/k/l")] == ["quiescent"] * 3
     assert [shown(store, task)["state"] for task in ("t", "t/k", "t/k/l")] == ["cancelled"] * 3
+
+
+@pytest.mark.parametrize("before", [(), (call("a"),), ({"op": "nondet", "id": "a", "kind": "uuid"},)], ids=["first", "call", "drawn"])
+def test_a_child_that_is_not_all_opened_has_not_ended(store, before):
+    """What a child begins with may be over as it is opened; what follows is opened before anybody looks how it stands."""
+    drawn = {"op": "nondet", "id": "y", "kind": "uuid"}
+    store.submit("t", plan(*before, child("k", drawn, call("w")), call("z")))
+    assert work_off(store)[-2:] == ["t/k:w", "t:z"]
+    assert (shown(store)["state"], shown(store, "t/k")["state"]) == ("done", "done")
+    assert ends(store, "t") == ends(store, "t/k") == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    "steps", [(child("k"), call("z")), (par(child("k"), call("z")),), (call("a"), par(child("k"), call("z")))]
+)
+def test_a_parent_that_is_not_all_opened_has_not_ended(store, steps):
+    """A child may be over as it is opened, before what stands beside or behind it is."""
+    store.submit("t", plan(*steps))
+    assert work_off(store)[-1] == "t:z"
+    assert ends(store, "t") == ["succeeded"]
+
+
+def ends(store: Store, task: str) -> list[str]:
+    """The ends that were told of a run, by its events."""
+    told = [event["kind"] for event in events(store, task, 0)["events"] if event["operation"] is None]
+    return [kind for kind in told if kind != "admitted"]
