@@ -14,6 +14,7 @@ import importlib
 import json
 import random
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
@@ -203,6 +204,10 @@ class Evolution(Audit):
 
     # -- carrying over
 
+    @abstractmethod
+    def void_approvals(self, attempt: str, operation: str) -> None:
+        """Ask again about an operation that is not what it was."""
+
     def _carry_over(self, task: str, attempt: str, execution: str, name: str) -> None:
         """Apply a named function to what is saved of an attempt and was not sent yet. Raises `Refusal` (`bad-transform`)."""
         function = self.transforms.get(name)
@@ -227,6 +232,11 @@ class Evolution(Audit):
                 " WHERE attempt = ? AND id = ?",
                 (params, attempt, id_),
             )
+        changed = [id_ for id_, params in written.items() if params != canonical(before["params"][id_])]
+        for id_ in changed:
+            self.void_approvals(attempt, id_)
+        if changed:
+            self._conclude(attempt)
         self.db.execute("UPDATE workflow SET input = ? WHERE attempt = ?", (carried, attempt))
         self.audit(task, execution, f"transform {name}", "transform", task, f"{digest(before)} to {digest(after)}")
 

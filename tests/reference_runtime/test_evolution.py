@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from reference_runtime import Refusal, Store, StoreError, views
 from reference_runtime.evolution import Code
-from reference_runtime.model import Grant, Json
+from reference_runtime.model import Grant, Json, Ticket, approval_digest
 from reference_runtime.schema import SCHEMA_VERSION
-from tests.runtime_rig import EAGER, call, finish, plan, states, wait
+from tests.runtime_rig import EAGER, approve, call, finish, par, plan, seq, states, under, wait
 
 CHAIN = plan(call("a", amount=1), wait("w", "go"), call("b", amount=2))
 
@@ -58,6 +59,42 @@ def submit(store: Store, code: str | None = None, document: Json = CHAIN, task: 
 
 def audited(store: Store, action: str) -> list[Json]:
     return [one for one in views.journal(store, "t")["audit"] if one["action"] == action]
+
+
+def test_what_was_carried_over_is_decided_about_anew(store: Store) -> None:
+    """A decision is about what was decided on: other parameters need another one, and until then nothing is handed out."""
+    gated = par(seq(approve("ok", "b"), id_="q"), seq(call("a", amount=1), call("b", amount=2), id_="s"))
+    submit(store, "1", plan(gated, approve("same", "z"), call("z", amount=0)))
+    old, new = worker(store, "1"), worker(store, "2", "transform", transforms={"1": "doubled"})
+    (asked,) = views.status(store, "t")["approvals"]
+    store.decide("t", "ok", "approve", asked["digest"], "alice", "1", "n")
+    (lease,) = store.claim(old, [], 1)
+    assert isinstance(lease, Ticket)
+    store.settle(under(lease), "succeeded", {"nonce": "n-a"}, "")
+    assert claim(store, new) == []
+    (again,) = views.status(store, "t")["approvals"]
+    assert (again["state"], views.status(store, "t")["state"]) == ("pending", "waiting")
+    assert again["digest"] == approval_digest("b", "ledger", {"amount": 4})
+    with pytest.raises(Refusal, match="stale-digest"):
+        store.decide("t", "ok", "approve", asked["digest"], "alice", "2", "n")
+    store.decide("t", "ok", "approve", again["digest"], "alice", "3", "n")
+    (grant,) = store.claim(new, [], 1)
+    assert isinstance(grant, Grant)
+    ticket = store.dispatch(attrs.evolve(grant, granted={"ok": True}))
+    assert isinstance(ticket, Ticket)
+    assert ticket.params == {"amount": 4}
+
+
+def test_what_is_carried_over_unchanged_stays_decided(store: Store) -> None:
+    """Nothing is asked again about what is what it was."""
+    submit(store, "1", plan(call("a", amount=1), approve("ok", "b"), call("b", amount=0)))
+    finish(store)
+    (asked,) = views.status(store, "t")["approvals"]
+    store.decide("t", "ok", "approve", asked["digest"], "alice", "1", "n")
+    new = worker(store, "2", "transform", transforms={"1": "doubled"})
+    assert claim(store, new) == []  # carried over, and handed out next
+    assert claim(store, new) == ["b"]
+    assert views.status(store, "t")["approvals"] == [{**asked, "state": "approved"}]
 
 
 # ---- pinning
