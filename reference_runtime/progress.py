@@ -196,7 +196,7 @@ class Progress(Waits):
 
     @contextmanager
     def _concluding_last(self) -> Iterator[None]:
-        """Look at how attempts stand only after all that is done inside: until then what is open of them is yet to be opened."""
+        """Look at how attempts stand only after all that is done inside: before that, not all is opened that will be."""
         if self._unseen is not None:
             yield
             return

@@ -168,7 +168,9 @@ def test_a_stop_has_come_as_far_as_it_has_in_every_child(store):
     assert [shown(store, task)["state"] for task in ("t", "t/k", "t/k/l")] == ["cancelled"] * 3
 
 
-@pytest.mark.parametrize("before", [(), (call("a"),), ({"op": "nondet", "id": "a", "kind": "uuid"},)], ids=["first", "call", "drawn"])
+@pytest.mark.parametrize(
+    "before", [(), (call("a"),), ({"op": "nondet", "id": "a", "kind": "uuid"},)], ids=["first", "call", "drawn"]
+)
 def test_a_child_that_is_not_all_opened_has_not_ended(store, before):
     """What a child begins with may be over as it is opened; what follows is opened before anybody looks how it stands."""
     drawn = {"op": "nondet", "id": "y", "kind": "uuid"}
