@@ -156,7 +156,12 @@ class Budget(Audit, Delivery):
         """The most one invocation can cost; a look-up asks for nothing to be done and costs only its place."""
         if op.remedy == "lookup":
             return {"concurrency": 1}
-        return {"calls": 1, "tokens": int(json.loads(op.spec).get("tokens") or 0), "concurrency": 1}
+        spec = json.loads(op.spec)
+        tokens = spec.get("tokens") or 0
+        asked = spec["params"].get("tokens") if op.kind == "model" else None  # a direction may have changed it
+        if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 0:
+            tokens = asked
+        return {"calls": 1, "tokens": int(tokens), "concurrency": 1}
 
     def affordable(self, account: Account, amount: int, *, privileged: bool) -> Literal["now", "later", "never"]:
         """Whether `amount` fits: counting what is confirmed, what others hold, and what nobody knows."""

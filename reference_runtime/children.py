@@ -13,11 +13,18 @@ import time
 from abc import abstractmethod
 from typing import Any
 
+from reference_runtime.budget import SHARED
 from reference_runtime.checks import Checks
 from reference_runtime.model import Json, Outcome, Report
 from reference_runtime.rows import Operation
 
 DETACHED = "detached"
+
+
+def share_of(spec: Json) -> Json:
+    """What a child is to be given of its parent's allowance: its share, and what its plan allows it where that says nothing."""
+    allowed = spec["plan"].get("allowance") or {}
+    return {kind: allowed[kind] for kind in SHARED if kind in allowed} | (spec.get("share") or {})
 
 
 class Children(Checks):
@@ -36,7 +43,7 @@ class Children(Checks):
         if self._row("SELECT 1 FROM task WHERE id = ?", child) is not None:
             reason: str | None = f"child-id-taken: there is a task {child!r} already"
         else:
-            reason = self.set_aside(op, child, spec.get("share") or {}, now_ns, is_given=is_detached)
+            reason = self.set_aside(op, child, share_of(spec), now_ns, is_given=is_detached)
         if reason is not None:
             self._move(op, "decline", op.generation, op.version, None, reason)
             self.fail_run(op.attempt, reason)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from reference_runtime import Policy, Store, views
 from reference_runtime.model import Json, Ticket
 from tests.runtime_plans import artifact, check, child, claim, model, settle, wanting, work_off
-from tests.runtime_rig import call, par, plan, under
+from tests.runtime_rig import call, par, plan, under, wait
 
 POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2)
 
@@ -179,6 +179,41 @@ def test_a_share_that_does_not_fit_is_refused(store):
     store.submit("t", wanting(plan(child("k", call("x"), share={"calls": 6})), allowance={"calls": 5}))
     assert (views.status(store, "t")["state"], views.status(store, "t/k")["state"]) == ("failed", "unknown")
     assert views.status(store, "t")["reason"] == "allowance-exhausted: calls"
+
+
+def test_what_a_childs_plan_allows_it_comes_out_of_its_parents(store):
+    """Its own plan cannot give it what its parent does not have; what it states is its share where none is named."""
+    allowed = child("k", call("x"), call("y"))
+    allowed["plan"]["allowance"] = {"calls": 3, "elapsed_ns": 10**15}
+    store.submit("t", wanting(plan(allowed), allowance={"calls": 2}))
+    assert work_off(store) == []
+    assert views.status(store, "t")["reason"] == "allowance-exhausted: calls"
+    store.submit("u", wanting(plan(allowed, call("z")), allowance={"calls": 3}))
+    assert usage(store, "calls", "u") == (0, 3, 0)
+    assert work_off(store) == ["u/k:x", "u/k:y", "u:z"]
+    assert usage(store, "calls", "u") == (3, 0, 0)
+    allowed["share"] = {"calls": 2}
+    store.submit("v", wanting(plan(allowed), allowance={"calls": 2}))
+    assert usage(store, "calls", "v") == (0, 2, 0)
+
+
+@pytest.mark.parametrize(("tokens", "reserved"), [(9, 9), (2, 2), ("many", 6), (-1, 6), (True, 6), (None, 6)])
+def test_what_a_direction_makes_of_a_call_is_reserved(store, tokens, reserved):
+    """The most that one invocation may cost is what its request allows, not what its plan once said."""
+    store.submit("t", wanting(plan(wait("w", "go"), model("m", 6)), allowance={"tokens": 10}))
+    store.signal("t", "s", "steer", {"operation": "m", "params": {"prompt": "more", "tokens": tokens}})
+    store.signal("t", "g", "go", {"nonce": "n"})
+    (ticket,) = claim(store)
+    assert (ticket.params["tokens"], usage(store, "tokens")) == (tokens, (0, reserved, 0))
+
+
+def test_a_direction_that_cannot_be_afforded_ends_the_run(store):
+    """What it asks for is more than there is."""
+    store.submit("t", wanting(plan(wait("w", "go"), model("m", 6)), allowance={"tokens": 10}))
+    store.signal("t", "s", "steer", {"operation": "m", "params": {"prompt": "more", "tokens": 10**30}})
+    store.signal("t", "g", "go", {"nonce": "n"})
+    assert claim(store) == []
+    assert views.status(store, "t")["reason"] == "allowance-exhausted: tokens"
 
 
 def test_a_child_without_a_share_draws_on_its_parents_account(store):
