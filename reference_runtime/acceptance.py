@@ -173,8 +173,9 @@ class Acceptance(Progress, Particulars, Reconcile):
         delay_ns = 0 if report == "missing" else self.backoff_ns(tries, retry_after_ns)
         due_ns = time.time_ns() + delay_ns
         verdict, reason = decide(remedy, self.past_of(op, remedy), self.limits_of(op), due_ns)
-        if verdict == "repeat" and self.is_halted(op.attempt) and op.kind not in ("compensate", "sweep"):
-            self._end(op, "give_up" if op.in_doubt else "skip", f"cancelled: {report} after {op.tries} tries")
+        if verdict == "repeat" and self.end_when_stopped(
+            op._replace(remedy=remedy), f"{report} after {op.tries} tries"
+        ):
             return
         if verdict == "repeat" and self.too_late(op._replace(remedy=remedy), due_ns):
             self._end_unaffordable(op, "deadline")
@@ -199,14 +200,15 @@ class Acceptance(Progress, Particulars, Reconcile):
             self.abandon(op)
         return True
 
-    def end_when_stopped(self, op: Operation) -> None:
-        """End an unknown outcome of a run that is to stop: nothing is sent again, and what may have happened stays visible.
+    def end_when_stopped(self, op: Operation, why: str = "not tried again") -> bool:
+        """End what has no result where its run is to stop: nothing is sent again, and what may have happened stays visible;
+        whether it was ended.
 
         What cleans up goes on.
         """
-        if op.kind in ("compensate", "sweep") or op.remedy != "repeat":
-            return
-        self._end(op, "give_up" if op.in_doubt else "skip", "cancelled: not tried again")
+        if not self.is_halted(op.attempt) or op.kind in ("compensate", "sweep") or op.remedy != "repeat":
+            return False
+        return self._end(op, "give_up" if op.in_doubt else "skip", f"cancelled: {why}")
 
     def past_of(self, op: Operation, remedy: Remedy) -> Past:
         """What the operation has been through, from its rows: counted across crashes and workers."""

@@ -71,6 +71,7 @@ class Control(Deadlines):
         is_first = not self.is_halted(attempt)
         self._set_attempt(attempt, "halt = ifnull(halt, 'accepted'), paused = 0")
         self._withdraw(attempt)
+        self._take_grants_back(attempt)  # of what was tried before: to be sent again is no less new
         for op in self._operations("WHERE o.attempt = ? AND o.state = 'unknown' AND o.due_ns IS NOT NULL", attempt):
             self.end_when_stopped(op)
         if is_first:  # or who asks again and again would put its end off for ever

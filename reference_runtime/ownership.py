@@ -371,10 +371,12 @@ class Ownership(Acceptance, Evolution):
         if self._open_invocation(generation):
             self._end_invocation(generation, "unsent", "handed back")
             self._move(op, "lose", generation, op.version, None, "handed-back: the worker stopped")
-            self.take_back_try(op)
+            op = self.take_back_try(op._replace(version=op.version + 1))
         self._release(generation)
         self.settle_usage(op, "unsent", None, time.time_ns())
-        self._reschedule(op, op.remedy or "repeat", time.time_ns())
+        op = op._replace(remedy=op.remedy or "repeat")
+        if not self.end_when_stopped(op, "handed back unsent"):
+            self._reschedule(op, op.remedy, time.time_ns())
         self._conclude(attempt)
 
 

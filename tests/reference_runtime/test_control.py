@@ -138,6 +138,31 @@ def test_a_lost_answer_is_not_tried_again_after_a_stop(store):
     assert "a unresolved" in status["reason"]
 
 
+@pytest.mark.parametrize(("tries", "state"), [(1, "skipped"), (2, "unresolved")])
+@pytest.mark.parametrize("service", ["ledger", "reader", "fenced"])
+def test_what_is_handed_back_after_a_stop_is_not_given_out_again(store, service, tries, state):
+    """A worker that leaves gives back what it did not send; what was tried before, and got lost, stays visible."""
+    store.submit("t", plan(call("a", service)))
+    if tries > 1:
+        settle(store, in_hand(store)["a"], "unknown")
+    in_hand(store)
+    store.cancel("t", "stop")
+    assert len(store.hand_back("w")) == 1
+    assert in_hand(store) == {}
+    assert (shown(store), states(views.status(store, "t"))) == (("cancelled", "quiescent"), {"a": state})
+
+
+@pytest.mark.parametrize("report", ["busy", "unsent"])
+def test_what_was_granted_for_another_try_is_not_dispatched_after_a_stop(store, report):
+    """A blind call is granted before it is dispatched, each time; a stop takes the grant of a repeat back like a first one."""
+    store.submit("t", plan(call("a", "mailer")))
+    settle(store, in_hand(store)["a"], report)
+    (grant,) = store.claim("w", [], 1)
+    store.cancel("t", "stop")
+    assert isinstance(store.dispatch(grant), Rejected)
+    assert (shown(store), in_hand(store)) == (("cancelled", "quiescent"), {})
+
+
 def test_a_stop_still_asks_what_became_of_an_effect(store):
     """A question changes nothing at the receiver, and tells whether there is something to undo."""
     store.submit("t", plan(call("a", "registry"), undo("ua", "a"), call("z")))
