@@ -136,15 +136,22 @@ class Artifacts(Budget):
         )
 
     def swept(self, sweep: Operation, answer: Mapping[str, Any]) -> None:
-        """Take what a sweep found: content that was committed after all is registered, anything else is gone."""
+        """Take what a sweep found: content that was committed after all is registered, and what waited for it goes on; other
+        content than was meant stays there, abandoned; anything else is gone.
+        """
         assert sweep.subject is not None
         op = self._operation(sweep.attempt, sweep.subject)
         if not answer.get("committed"):
             self._end_upload(op.attempt, op.id, "removed")
         elif self.verified(op, answer):
             kept = canonical({"nonce": answer.get("nonce")})
-            self._move(op, "notice", op.generation, op.version, kept, "found by a sweep")
+            is_news = self._move(op, "notice", op.generation, op.version, kept, "found by a sweep")
             self.register(op)
+            if is_news:
+                self.settle_usage(op, "found", None, time.time_ns())
+                self._advance(op.attempt, op.id)
+        else:
+            self.abandon(sweep)
 
     def abandon(self, sweep: Operation) -> None:
         """Note that a sweep has come to nothing: what lies at the orphan's location stays there, for all to see."""

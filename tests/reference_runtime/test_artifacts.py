@@ -158,6 +158,33 @@ def test_a_sweep_that_finds_a_commit_registers_it(store):
     assert (status["state"], status["result"]) == ("done", {"a": "late"})
 
 
+def test_what_waited_for_an_upload_goes_on_when_a_sweep_finds_it(store):
+    """It is accepted, so what follows is opened in the same moment, and the call that was lost is confirmed."""
+    once = {**artifact("a"), "tries": 1}
+    store.submit("t", {**plan(once, call("b", carries=("a",))), "allowance": {"calls": 2}})
+    (upload,) = claim(store)
+    settle(store, upload, "unknown")
+    (sweep,) = claim(store)
+    found = {"committed": True, "digest": answer_to(upload)["digest"], "nonce": "late"}
+    store.settle(under(sweep), "succeeded", found, "")
+    assert states(views.status(store, "t")) == {"a": "reconciled", "b": "planned"}
+    (following,) = claim(store)
+    assert (following.operation, following.carries) == ("b", {"a": "late"})
+    settle(store, following)
+    assert views.status(store, "t")["state"] == "done"
+    assert views.status(store, "t")["usage"]["calls"] == {"allowance": 2, "consumed": 2, "reserved": 0, "unknown": 0}
+
+
+def test_a_sweep_that_finds_something_else_abandons_it(store):
+    """Content that was committed and is not what was meant is not the runtime's to remove; it is listed as what it is."""
+    store.submit("t", plan(artifact("a")))
+    settle(store, claim(store)[0], "failed")
+    (sweep,) = claim(store)
+    store.settle(under(sweep), "succeeded", {"committed": True, "digest": "other", "nonce": "n"}, "")
+    assert views.status(store, "t")["state"] == "failed"
+    assert listed(store) == [("report", None, "a", "abandoned")]
+
+
 def test_a_sweep_that_cannot_be_made_does_not_change_the_end(store):
     """It gives up after a while; the run ends as it would have, and the content is listed as abandoned."""
     store.submit("t", plan(artifact("a")))
