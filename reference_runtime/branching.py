@@ -19,9 +19,9 @@ class Branching(Particulars):
     """Gates and their arms."""
 
     def is_stopped(self, attempt: str) -> bool:
-        """Whether nothing new may begin in an attempt: it is failing, or a stop was accepted."""
+        """Whether nothing new may begin in an attempt: it is failing, a stop was accepted, or its end is its owner's by now."""
         stands = self._attempt(attempt)
-        return stands.failing is not None or stands.halt is not None
+        return stands.failing is not None or stands.halt is not None or bool(stands.is_handed_over)
 
     def is_halted(self, attempt: str) -> bool:
         """Whether a stop of this attempt was accepted; it stays so, whatever restarts."""

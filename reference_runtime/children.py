@@ -83,7 +83,12 @@ class Children(Checks):
         self._hand_over(op, self.end_report(outcome), f"child-{outcome}: {row[0]}" + (f": {reason}" if reason else ""))
 
     def take_end(self, child: str) -> bool:
-        """Whether this is the first time that a child's end is taken; its parent takes it once."""
+        """Whether this is the first time that a child's end is taken; its parent takes it once.
+
+        From then on nothing begins in the child, also where a late word tells of an effect that was unresolved: its share is
+        given back, and its owner may be over.
+        """
+        self._attempts.clear()
         self.db.execute("UPDATE child SET is_accepted = 1 WHERE task = ? AND is_accepted = 0", (child,))
         return self.db.changes() == 1
 

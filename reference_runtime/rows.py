@@ -66,13 +66,15 @@ class Attempt(NamedTuple):
     has_races: int
     has_compensations: int
     has_signals: int
+    is_handed_over: int  # it is a child, and its end was taken
 
 
 _ATTEMPT = """SELECT task, condition, outcome, reason, execution, failing, halt, code, stranded,
     EXISTS (SELECT 1 FROM workflow w WHERE w.attempt = a.id), EXISTS (SELECT 1 FROM approval p WHERE p.attempt = a.id),
     EXISTS (SELECT 1 FROM finish f WHERE f.attempt = a.id),
     EXISTS (SELECT 1 FROM operation o WHERE o.attempt = a.id AND o.subject IS NOT NULL AND o.kind = 'compensate'),
-    EXISTS (SELECT 1 FROM event e WHERE e.task = a.task)
+    EXISTS (SELECT 1 FROM event e WHERE e.task = a.task),
+    EXISTS (SELECT 1 FROM child c WHERE c.task = a.task AND c.is_accepted AND c.owner != 'detached')
     FROM attempt a WHERE a.id = ?"""
 
 

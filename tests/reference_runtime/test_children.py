@@ -80,6 +80,32 @@ def test_an_unresolved_child_is_not_a_failed_one(store):
     assert (shown(store)["state"], states(shown(store))["k"]) == ("blocked", "unresolved")
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_child_whose_end_was_taken_begins_nothing_more(store, is_stopped):
+    """A late word about its effect settles that; what would follow was given up with its end, and its share is its owner's."""
+    inner = child("k", call("x", "mailer"), call("y"), share={"calls": 2})
+    store.submit("t", wanting(plan(par(inner, wait("w", "go"))), allowance={"calls": 2}))
+    settle(store, claim(store)[0], "unknown")
+    if is_stopped:
+        store.cancel("t", "stop")
+    told = store.signal("t/k", "n", "notice", {"operation": "x", "nonce": "late"})
+    assert told["disposition"] == "released"
+    assert work_off(store) == []
+    assert states(shown(store, "t/k")) == {"x": "reconciled", "y": "planned"}
+    assert shown(store, "t/k")["state"] == "blocked"
+    if not is_stopped:
+        store.signal("t", "g", "go", {"nonce": "n"})
+    assert shown(store)["state"] == ("cancelled" if is_stopped else "blocked")
+
+
+def test_a_late_word_lets_a_detached_child_go_on(store):
+    """Nobody has taken its end but itself."""
+    store.submit("t", plan(child("k", call("x", "mailer"), call("y"), detached=True)))
+    settle(store, claim(store)[0], "unknown")
+    store.signal("t/k", "n", "notice", {"operation": "x", "nonce": "late"})
+    assert work_off(store) == ["t/k:y"]
+
+
 def test_a_failing_parent_stops_its_children_and_waits_for_them(store):
     """Nothing more of a child is admitted, and the parent is over only after what the child has under way."""
     store.submit("t", plan(par(call("a"), child("k", call("x"), call("y")))))
