@@ -32,6 +32,8 @@ HOURS = (
     ("approval", "expires_ns"),
     ("deadline", "at_ns"),
     ("task", "submitted_ns"),
+    ("invocation", "started_ns"),  # so that it stays before its end
+    ("invocation", "ended_ns"),  # from then on what it has sent has its time to land
 )
 
 

@@ -9,8 +9,8 @@ import trio
 
 from reference_runtime import Client, Server, Store, views
 from reference_runtime.clock import STEP_NS, Steps
-from tests.runtime_plans import wanting
-from tests.runtime_rig import MS, approve, call, in_hand, plan, settle, sleep, states
+from tests.runtime_plans import artifact, wanting
+from tests.runtime_rig import MS, approve, call, in_hand, par, plan, settle, sleep, states, wait
 
 HOUR_NS = 3_600_000_000_000
 
@@ -67,6 +67,21 @@ def test_what_is_due_stays_as_far_off(store: Store, clocks: list[int], step_ns: 
     settle(store, ticket, "busy")
     assert states(views.status(store, "t"))["b"] == "unknown"
     assert [one["state"] for one in views.status(store, "u")["approvals"]] == ["pending"]
+
+
+@pytest.mark.parametrize("step_ns", [HOUR_NS, -HOUR_NS])
+def test_what_may_be_on_its_way_has_as_long_to_land(store: Store, clocks: list[int], step_ns: int) -> None:
+    """A sweep comes when what was sent must have landed: no sooner, no later, for a clock that was set before."""
+    once = {**artifact("a"), "tries": 1}
+    store.submit("t", plan(par(once, wait("w", "go"))))
+    settle(store, in_hand(store)["a"], "unknown")
+    clocks[0] += step_ns
+    store.set_hours(step_ns)
+    store.signal("t", "s", "go", {"nonce": "n"})
+    clocks[0] += store.policy.landing_ns - 1
+    assert in_hand(store) == {}
+    clocks[0] += 1
+    assert list(in_hand(store)) == ["a~sweep"]
 
 
 def test_a_clock_set_back_while_no_server_was_up_is_told_by_what_had_begun(store: Store, clocks: list[int]) -> None:
