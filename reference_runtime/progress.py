@@ -232,21 +232,23 @@ class Progress(Waits):
         was = self._attempt(attempt).outcome
         tally = self.tally(attempt)
         outcome = self.outcome(tally)
-        if outcome is not None and was is None:
-            outcome, tally = self._clean_up(attempt, outcome, tally)
+        is_late = self._attempt(attempt).is_handed_over and outcome != "succeeded"  # its owner went on without it
+        if outcome is not None and (is_late or self.has_ended_for_good(was)):
+            outcome = cast("Outcome", was)
         elif outcome is not None:
-            outcome = cast("Outcome", was) if self.has_ended_for_good(was) else self._as_it_ends(attempt, outcome)
+            outcome, tally = self._clean_up(attempt, outcome, tally)
+        ends = outcome is not None and outcome != was
         moving = "running" if tally.leased or tally.children else "runnable" if tally.runnable else "waiting"
         stands = ("terminal" if outcome else moving, outcome, self._reason(attempt, outcome))
         if self._attempt(attempt)[1:4] != stands:
             self._set_attempt(attempt, "condition = ?, outcome = ?, reason = ?", *stands)
-        if outcome is not None and was is None:
+        if outcome is not None and ends:
             self._log_run(attempt, outcome, stands[2])
             self._stop_timer(attempt, DEADLINE)
             self.note_elapsed(self._attempt(attempt).task, time.time_ns())
             self.prepare_result(attempt)
         self._touch(attempt)
-        if outcome is not None and was is None:
+        if outcome is not None and ends:
             self.child_ended(attempt, outcome)
 
     def has_ended_for_good(self, outcome: str | None) -> bool:

@@ -27,7 +27,8 @@ from reference_runtime.model import Json, Refusal, Rejected, Tally, canonical
 
 _TURN = """SELECT a.task, w.attempt, w.name, w.input, w.segment, w.length, w.outcomes, w.generation
     FROM workflow w JOIN attempt a ON a.id = w.attempt"""
-_FREE = """w.is_due AND w.generation IS NULL AND w.ended IS NULL AND NOT a.paused AND a.failing IS NULL AND a.halt IS NULL"""
+_FREE = """w.is_due AND w.generation IS NULL AND w.ended IS NULL AND NOT a.paused AND a.failing IS NULL AND a.halt IS NULL
+    AND NOT EXISTS (SELECT 1 FROM child c WHERE c.task = a.task AND c.is_accepted AND c.owner != 'detached')"""
 #: There is a history by which it can be told whether this code goes on with it.
 _FOLLOWED = "(w.length > 0 AND a.code IN (SELECT value FROM json_each(?2)))"
 
@@ -83,6 +84,8 @@ class Turns(Appending):
         )
         if row is None:
             return tally
+        if self._attempt(attempt).is_handed_over:  # its owner went on without it, and its function gets no turn
+            return attrs.evolve(tally, pending=True)
         is_leased, is_due = row[0] is not None, bool(row[1])
         return attrs.evolve(
             tally,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reference_runtime import Store, views
+from reference_runtime.events import events
 from reference_runtime.model import Policy
-from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, states, take, undo
+from tests.runtime_rig import approve, call, finish, in_hand, par, plan, run_out, settle, states, take, undo
 
 SAGA = plan(
     call("a"),
@@ -94,6 +95,42 @@ def test_a_compensation_that_cannot_be_done_ends_unresolved(tmp_path, report):
     assert status["state"] == "blocked"
     assert status["reason"].startswith("compensation-unresolved: uc after rejected: d failed")
     assert {name: states(status)[name] for name in ("uc", "ub")} == {"uc": "unresolved", "ub": "planned"}
+
+
+def ends(store: Store) -> list[str]:
+    """The ends of the run that its events tell of."""
+    told = [event["kind"] for event in events(store, "t", 0)["events"] if event["operation"] is None]
+    return [kind for kind in told if kind != "admitted"]
+
+
+def test_a_blocked_run_that_a_late_word_completes_ends_as_any_other(store):
+    """Its undo is not needed, its new end is told, and its result is not the one that was handed over before."""
+    store.submit("t", plan(call("a", "mailer"), undo("ua", "a")))
+    finish(store, "unknown")
+    assert (views.status(store, "t")["state"], store.deliver("t")) == ("blocked", True)
+    store.signal("t", "n", "notice", {"operation": "a", "nonce": "late"})
+    status = views.status(store, "t")
+    assert (status["state"], states(status)) == ("done", {"a": "reconciled", "ua": "skipped"})
+    assert (ends(store), status["delivered"]) == (["unresolved", "succeeded"], False)
+
+
+def test_a_blocked_run_that_fails_later_undoes_what_it_did(store, clock):
+    """What it was allowed to do next may be no more, as the time of the approval is over."""
+    store.submit(
+        "t",
+        plan(call("a"), undo("ua", "a"), par(call("b", "mailer"), approve("ok", "c", validity_ns=500)), call("c")),
+    )
+    finish(store)
+    (asked,) = views.status(store, "t")["approvals"]
+    store.decide("t", "ok", "approve", asked["digest"], "alice", "d", "n")
+    finish(store, "unknown")
+    assert views.status(store, "t")["state"] == "blocked"
+    clock[0] += 500
+    store.fire_timers()
+    assert run_out(store) == ["ua"]
+    status = views.status(store, "t")
+    assert (status["state"], status["reason"]) == ("failed", "expired: ok released nothing in time")
+    assert ends(store) == ["unresolved", "failed"]
 
 
 def test_a_word_that_comes_later_changes_no_end(store):

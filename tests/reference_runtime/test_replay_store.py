@@ -12,10 +12,12 @@ import pytest
 
 from reference_runtime import Refusal, Store, runner, views
 from reference_runtime.commands import Outcome
+from reference_runtime.documents import replayed
+from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Grant, Json, Rejected, Ticket
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow, workflow
-from tests.runtime_rig import EAGER, call, finish, plan, states, under
+from tests.runtime_rig import EAGER, call, finish, plan, states, under, wait
 
 CODES = {"agent": "1"}
 
@@ -415,3 +417,29 @@ def test_a_retry_of_nothing_says_so(store):
     assert store.retry("p", "4") == {"disposition": "nothing-parked"}
     with pytest.raises(Refusal, match="unknown-task"):
         store.retry("nobody", "5")
+
+
+def test_a_child_whose_end_was_taken_is_not_told_what_comes_late(store):
+    """Its function has no turn for a late word about its effect: its owner went on without it, and ends as it would."""
+    inner = {"op": "child", "id": "k", "plan": plan(call("a", "mailer"), call("b"))}
+    store.submit("t", replayed(plan({"op": "par", "id": "both", "children": [inner, wait("w", "go")]})))
+
+    def run_turns() -> None:
+        for _ in range(9):
+            turns = store.claim_turns("w#1", {INTERPRETER.name: "1"}, [], 8)
+            for turn in turns:
+                step(store, INTERPRETER, turn)
+            if not turns:
+                return
+        raise AssertionError("turns are given out for ever")
+
+    run_turns()
+    finish(store, "unknown")
+    run_turns()
+    store.signal("t/k", "n", "notice", {"operation": "a", "nonce": "late"})
+    run_turns()
+    status = views.status(store, "t/k")
+    assert (status["state"], states(status)) == ("blocked", {"a": "reconciled", "b": "planned"})
+    store.signal("t", "g", "go", {"nonce": "n"})
+    run_turns()
+    assert (views.status(store, "t")["state"], store.leases()) == ("blocked", [])
