@@ -1,7 +1,7 @@
 """Branching: which arm of a branch is taken, who won a race, and skipping what was decided against.
 
 A gate is decided once, inside the transaction that accepted what it hangs on. What of the other arms was planned is skipped
-with the reason; what had been dispatched is followed to its end and counts for nothing (it is *void*).
+with the reason; what had been dispatched is followed to its end and counts for nothing (it is *void*); a child is stopped.
 """
 
 from __future__ import annotations
@@ -115,5 +115,10 @@ class Branching(Particulars):
             self.release_withdrawn(attempt, time.time_ns())
 
     def void(self, op: Operation) -> None:
-        """Let an operation that was dispatched come to its end without any meaning for the run."""
+        """Let an operation that was dispatched come to its end without any meaning for the run.
+
+        A child is stopped: nothing new of it begins, and it might only wait, and come to no end.
+        """
         self.db.execute("UPDATE operation SET void = 1 WHERE attempt = ? AND id = ?", (op.attempt, op.id))
+        if op.kind == "child":
+            self.stop_child_of(op, "not-needed: its parent went another way")

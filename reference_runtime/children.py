@@ -122,14 +122,22 @@ class Children(Checks):
         self.halt(attempt)
         self._conclude(attempt)
 
-    def living(self, attempt: str) -> list[str]:
-        """The attempts of an attempt's own children that have not ended; a parent is over only when there are none."""
+    def stop_child_of(self, op: Operation, reason: str) -> None:
+        """Stop the child of one leaf, where it is living and its parent's own."""
+        for child in self.living(op.attempt, op.id):
+            self._stop(child, reason)
+
+    def living(self, attempt: str, leaf: str | None = None) -> list[str]:
+        """The attempts of an attempt's own children (or of one leaf's) that have not ended; a parent is over only when there
+        are none.
+        """
         rows = self._rows(
             "SELECT a.id FROM child c JOIN task t ON t.id = c.task JOIN attempt a ON a.id = t.attempt"
             " WHERE c.parent = (SELECT task FROM attempt WHERE id = ?1) AND c.attempt = ?1 AND c.owner != ?2"
-            " AND a.outcome IS NULL ORDER BY c.task",
+            " AND a.outcome IS NULL AND (?3 IS NULL OR c.operation = ?3) ORDER BY c.task",
             attempt,
             DETACHED,
+            leaf,
         )
         return [str(row[0]) for row in rows]
 

@@ -8,7 +8,7 @@ from reference_runtime import Policy, Refusal, Store, views
 from reference_runtime.events import events
 from reference_runtime.model import Json
 from tests.runtime_plans import child, claim, settle, wanting, work_off
-from tests.runtime_rig import call, par, plan, states, wait
+from tests.runtime_rig import call, par, plan, race, seq, states, wait
 
 POLICY = Policy(backoff_ns_min=2, backoff_ns_max=2)
 
@@ -136,6 +136,34 @@ def test_what_a_child_does_is_a_new_version_of_its_parent(store):
         status = shown(store)
         assert seen.setdefault(status["version"], status) == status
     assert shown(store)["state"] == "done"
+
+
+def test_a_child_that_lost_a_race_is_stopped(store):
+    """Nobody waits for it any more, so nothing new of it begins, and it keeps nobody up; what it has under way is followed."""
+    inner = child("k", par(call("x"), wait("w", "go")), call("y"))
+    store.submit("t", plan(race("r", seq(inner, call("z"), id_="s"), call("won")), call("after")))
+    x, won = sorted(claim(store, 2), key=lambda ticket: ticket.task == "t")
+    settle(store, won)
+    assert (shown(store, "t/k")["state"], shown(store, "t/k")["cancel"]) == ("running", "accepted")
+    assert states(shown(store))["z"] == "skipped"
+    settle(store, x)
+    assert shown(store, "t/k")["state"] == "cancelled"
+    assert work_off(store) == ["t:after"]
+    assert (shown(store)["state"], states(shown(store))["k"]) == ("done", "failed")
+
+
+def test_a_detached_child_has_lost_no_race(store):
+    """It is no longer its parent's, whichever way that goes."""
+    inner = child("k", wait("w", "go"), detached=True)
+    store.submit("t", plan(race("r", seq(inner, call("z"), id_="s"), call("won"))))
+    tickets = {one.operation: one for one in claim(store, 2)}
+    settle(store, tickets["won"])
+    settle(store, tickets["z"])
+    assert (shown(store)["state"], shown(store, "t/k")["state"], shown(store, "t/k")["cancel"]) == (
+        "done",
+        "waiting",
+        None,
+    )
 
 
 def test_a_detached_child_goes_on_by_itself(store):
