@@ -20,6 +20,13 @@ class Deadlines(Ownership):
         if ends is not None:
             self.start_timer(attempt, DEADLINE, ends[0])
 
+    def _conclude(self, attempt: str) -> None:
+        has_ended = self._attempt(attempt).outcome is not None
+        super()._conclude(attempt)
+        stands = self._attempt(attempt)
+        if has_ended and stands.outcome is None:  # a late word lets it go on: within the time that it had
+            self.arm_deadline(stands.task, attempt)
+
     def _time_over(self, attempt: str) -> None:
         if self.is_stopped(attempt):
             return

@@ -155,12 +155,19 @@ class Waits(Approvals):
         return [(row[0], row[1]) for row in rows]
 
     def fire_timers(self) -> int:
-        """Fire what is due, each in a transaction of its own; how many fired."""
-        due = self.due_timers(time.time_ns())
-        for attempt, operation in due:
+        """Fire what is due, each in a transaction of its own; how many fired. One before it may have ended what it was for."""
+        fired = 0
+        for attempt, operation in self.due_timers(time.time_ns()):
             with self._transaction():
-                self._fire(attempt, operation)
-        return len(due)
+                if self.is_running(attempt, operation):
+                    self._fire(attempt, operation)
+                    fired += 1
+        return fired
+
+    def is_running(self, attempt: str, operation: str) -> bool:
+        """Whether a timer has neither fired nor been stopped."""
+        sql = "SELECT 1 FROM timer WHERE attempt = ? AND operation = ? AND fired_ns IS NULL"
+        return self._row(sql, attempt, operation) is not None
 
     def _fire(self, attempt: str, operation: str) -> None:
         self.db.execute(

@@ -7,7 +7,7 @@ import pytest
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Rejected, Ticket
 from tests.runtime_plans import child, claim, settle, wanting
-from tests.runtime_rig import approve, call, finish, plan, sleep, states, undo, wait
+from tests.runtime_rig import approve, call, finish, par, plan, sleep, states, undo, wait
 
 
 def ended(store: Store, task: str = "t") -> tuple[str, str]:
@@ -38,6 +38,39 @@ def test_the_time_a_run_may_take_ends_it_while_it_waits(store, clock):
     store.fire_timers()
     assert ended(store) == ("failed", "allowance-exhausted: elapsed")
     assert views.status(store, "t")["usage"]["elapsed_ns"]["consumed"] == 300
+
+
+def test_what_has_ended_before_its_deadline_stays_what_it_is(store, clock, reopened):
+    """Also where both are found due at once, by a server that was away."""
+    store.submit("t", wanting(plan(par(call("m", "mailer"), sleep("s", 300))), deadline_ns=500))
+    finish(store, "unknown")
+    clock[0] += 600
+    store = reopened(store)
+    store.fire_timers()
+    assert (ended(store)[0], states(views.status(store, "t"))) == ("blocked", {"m": "unresolved", "s": "succeeded"})
+
+
+def test_no_timer_fires_of_what_has_ended(store, clock):
+    """What an approval's end has withdrawn does not succeed because it was due as well."""
+    gated = par(approve("ok", "a", validity_ns=300), sleep("s", 400))
+    store.submit("t", plan(gated, call("a")))
+    clock[0] += 500
+    store.fire_timers()
+    assert (ended(store)[0], states(views.status(store, "t"))["s"]) == ("failed", "planned")
+
+
+@pytest.mark.parametrize("late_ns", [0, 500])
+def test_a_run_that_goes_on_by_a_late_word_has_its_deadline(store, clock, late_ns):
+    """It had ended, with an effect nobody knew of; as it goes on it has the time that it was given, and no more."""
+    store.submit("t", wanting(plan(call("m", "mailer"), wait("w", "go")), deadline_ns=500))
+    finish(store, "unknown")
+    assert (ended(store)[0], store.next_timer_ns()) == ("blocked", None)
+    clock[0] += late_ns
+    store.signal("t", "n", "notice", {"operation": "m", "nonce": "late"})
+    assert (ended(store)[0], store.next_timer_ns()) == ("waiting", 10**15 + 500)
+    clock[0] += 500 - late_ns
+    store.fire_timers()
+    assert ended(store) == ("failed", "deadline")
 
 
 def test_what_is_under_way_is_followed_to_its_end(store, clock):
