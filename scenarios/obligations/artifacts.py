@@ -144,8 +144,8 @@ def _taken_for_whole(facts: Facts, op: str) -> Iterator[Violation]:
 )
 def stored_content_is_registered_or_removed(history: History) -> Finding:
     facts = look(history)
-    all_places = places(facts)
-    if not all_places or facts.quiet is None:
+    all_places, end = places(facts), end_of(facts)
+    if not all_places or facts.quiet is None or end is None or end.status.state == "blocked":
         return Finding()
     cleared = sum(place.first("removed") is not None for place in all_places)
     exercised = cleared + sum(was_cut_off(facts, op) for op in artifacts_of_run(facts))

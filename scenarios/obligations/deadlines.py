@@ -132,7 +132,9 @@ def task_outlives_the_connection_that_asked(history: History) -> Finding:
     ended = next((seen.asked for seen in facts.statuses if seen.status.state in TERMINAL), None)
     if gone is None or (ended is not None and ended < gone):
         return Finding()
-    return Finding(1, tuple(itertools.islice(_given_up(facts, start.answered_at, gone), 1)))
+    return Finding(
+        1 if facts.seen_after(gone) else 0, tuple(itertools.islice(_given_up(facts, start.answered_at, gone), 1))
+    )
 
 
 def _given_up(facts: Facts, start: int, gone: int) -> Iterator[Violation]:

@@ -137,7 +137,8 @@ def stranger_decides_nothing(history: History) -> Finding:
         if one.ok_at is not None and one.disposition in {None, "approved", "denied"}:
             sentence = f"{one.actor!r}, who has no authority, decided about {one.about!r}, and was told that it counts."
             found.append(blame("phantom effect", sentence, (one.asked_at, one.ok_at), one.about))
-    return Finding(len(forged), (*found, *_released_by_strangers(facts, forged)))
+    tested = [one for one in forged if any(ask.outcome != "indefinite" for ask in one.asks)]
+    return Finding(len(tested), (*found, *_released_by_strangers(facts, forged)))
 
 
 def _answered(decision: Command) -> int:

@@ -6,7 +6,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
-from scenarios.plan import SEMANTICS, Call
+from scenarios.plan import SEMANTICS, Call, Requester
 from scenarios.repetition import timely
 from scenarios.tenure import deaths_over
 from scenarios.verdict import Finding, Violation
@@ -78,13 +78,21 @@ def one_death_is_one_try(history: History) -> Finding:
         deaths = deaths_over(facts, call.id)
         if not deaths or facts.storm[1]:
             continue
-        exercised += len(deaths)
+        exercised += len(deaths) if any(_is_counted(facts, call, seen) for seen in facts.seen_after(deaths[0])) else 0
         shown = (_overcounted(facts, call.id, seen) for seen in facts.seen_after(deaths[0]))
         violation = next((one for one in shown if one), None)
         if violation is None and isinstance(call, Call):
             violation = _gave_up_early(facts, call, deaths)
         found += [violation] if violation else []
     return Finding(exercised, tuple(found))
+
+
+def _is_counted(facts: Facts, call: Requester, seen: Seen) -> bool:
+    """Does a status tell how often a call was tried, or what came of one that nothing but its number of tries can end?"""
+    shown = seen.operation(call.id)
+    is_limited = isinstance(call, Call) and call.tries is not None and _may_be_repeated(facts, call)
+    is_told = shown is not None and shown.tries is not None
+    return is_told or (is_limited and (shown is not None or seen.status.state == "done"))
 
 
 def _most_tries(facts: Facts, op: str, seen: Seen) -> int:

@@ -11,6 +11,7 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import deciding_ask, loss, lost, used_twice, was_early
 from scenarios.observed import Ask
 from scenarios.plan import Sleep, Wait
+from scenarios.story import STORAGE_ACTIONS
 from scenarios.verdict import Finding, Violation
 
 
@@ -122,13 +123,14 @@ def _fired_twice(facts: Facts, sleep: Sleep) -> Violation | None:
 
 
 def _slept_through_trouble(facts: Facts, sleep: Sleep) -> bool:
-    """Was a worker killed or paused while this timer ran, and did the timer fire later?"""
+    """Was a worker killed or paused when this timer cannot have ended yet, and did the timer fire later?"""
     fired = min((at for at, _ in _firings(facts, sleep)), default=None)
     begin = begin_ns(facts, sleep.id, fired) if fired is not None else None
     if fired is None or begin is None:
         return False
     events = facts.history.events
-    return any(isinstance(events[at], Died | Paused) and facts.at_ns(at) >= begin for at in facts.halts if at < fired)
+    halts = (at for at in facts.halts if at < fired and isinstance(events[at], Died | Paused))
+    return any(begin <= facts.at_ns(at) < begin + sleep.ns for at in halts)
 
 
 def repeated_asks(facts: Facts) -> tuple[Ask, ...]:
@@ -187,7 +189,7 @@ def _worked_again(facts: Facts, op: str, repeats: tuple[Ask, ...]) -> Violation 
     profile="Control",
     promise="A signal that arrives before its wait begins is kept for it or refused, as declared, and never silently gone.",
     tested_by="signal sent right after the start, before its wait can have begun; then kill",
-    anomaly=("amnesia", "false certainty"),
+    anomaly=("amnesia", "false certainty", "torn view"),
     minimum=1,
     causes=(
         "signals go to registered waiters only, and there is none yet",
@@ -208,7 +210,29 @@ def early_signal_is_kept_or_refused(history: History) -> Finding:
         for suspects in lost(facts)
         if all(was_early(facts, deciding_ask(one), one.name) for one in suspects)
     ]
-    return Finding(len(early), (*gone, *_refused_yet_used(facts)))
+    return Finding(len(early), (*gone, *_refused_yet_used(facts), *_not_as_declared(facts)))
+
+
+def _not_as_declared(facts: Facts) -> Iterator[Violation]:
+    """Early signals of a run that is known, refused though nothing was in the way and they are declared to be kept."""
+    start = facts.start_ok()
+    if facts.history.declared.early_signal != "buffered" or start is None or start.answered_at is None:
+        return
+    for ask in (ask for signal in facts.signals for ask in signal.asks if was_early(facts, ask, signal.name)):
+        is_plain = start.answered_at < ask.at and not facts.stopped_at(ask.at)
+        if ask.outcome != "error" or ask.answered_at is None or not is_plain:
+            continue
+        is_known = any(seen.status.state not in {"unknown", *TERMINAL} for seen in facts.seen_after(ask.answered_at))
+        if is_known and not facts.halted(start.at, ask.answered_at) and not facts.ordered("cancel"):
+            sentence = f"Signal {ask.event.id!r} came before its wait; by declaration it is kept, and it was refused."
+            yield blame("torn view", sentence, (start.answered_at, ask.at, ask.answered_at))
+            return
+
+
+def may_be_unable(facts: Facts, index: int) -> bool:
+    """May a harness have to answer with an error at event `index`, as its storage has failed or is failing?"""
+    begins, ends = facts.storm
+    return begins < index < ends or any(facts.struck(action, index) for action in STORAGE_ACTIONS)
 
 
 def _refused_yet_used(facts: Facts) -> Iterator[Violation]:

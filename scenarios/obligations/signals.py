@@ -94,7 +94,7 @@ def acknowledged_signal_is_kept(history: History) -> Finding:
         signal
         for signal in facts.signals
         if signal.ok_at is not None
-        and any(death > signal.ok_at for death in facts.deaths)
+        and any(death > signal.ok_at and facts.seen_after(death) for death in facts.deaths)
         and not was_early(facts, deciding_ask(signal), signal.name)
     ]
     gone = [

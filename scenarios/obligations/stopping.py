@@ -96,16 +96,14 @@ def quiescent_means_nothing_at_work(history: History) -> Finding:
     stop, asked = accepted_stop(facts), first_ask(facts)
     if stop is None or stop.ok_at is None or asked is None:
         return Finding()
-    over = [seen for seen in facts.seen_after(asked) if says_it_is_over(seen)]
-    tested = in_flight(facts, stop.ok_at) if over else ()
+    # After its grace what is under way may have been given up by force.
     forced_ns = facts.at_ns(asked) + (facts.history.declared.grace_ns or 0)
-    for seen in over:
-        if facts.at_ns(seen.answered) >= forced_ns:
-            break  # from here on what is under way may have been given up by force
-        for request in facts.sent:
-            if is_covered(facts, request.op) and _is_at_work(facts, request, seen):
-                return Finding(len(tested), (_busy(facts, request, seen),))
-    return Finding(len(tested))
+    looks = [seen for seen in facts.seen_after(asked) if facts.at_ns(seen.answered) < forced_ns]
+    covered = [request for request in facts.sent if is_covered(facts, request.op)]
+    at_work = [(request, seen) for seen in looks for request in covered if _is_at_work(facts, request, seen)]
+    tested = {request.at for request, seen in at_work if seen.answered > stop.ok_at}
+    found = (_busy(facts, request, seen) for request, seen in at_work if says_it_is_over(seen))
+    return Finding(len(tested), tuple(found)[:1])
 
 
 def _is_at_work(facts: Facts, request: Request, seen: Seen) -> bool:

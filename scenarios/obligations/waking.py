@@ -9,7 +9,7 @@ import attrs
 from scenarios.history import ACCEPTED, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
-from scenarios.obligations.scheduling import begin_ns
+from scenarios.obligations.scheduling import begin_ns, may_be_unable
 from scenarios.obligations.signals import SET_ASIDE
 from scenarios.observed import Ask, Seen, Signal
 from scenarios.plan import Wait
@@ -84,7 +84,7 @@ def _not_as_declared(facts: Facts, signal: Signal, ask: Ask, rule: _Rule) -> Vio
     evidence = (ask.at, ask.answered_at)
     if ask.outcome == "error":
         is_known = any(seen.status.state != "unknown" for seen in facts.seen_after(ask.answered_at))
-        if rule.may_be_refused or not is_known:
+        if rule.may_be_refused or not is_known or may_be_unable(facts, ask.answered_at):
             return None
         return blame(
             "torn view", f"Signal {signal.id!r} {rule.kind}; by declaration it is taken, and it was refused.", evidence
@@ -110,7 +110,8 @@ def _answered_anew(facts: Facts, signal: Signal, first: Ask, again: Ask) -> Viol
     evidence = tuple(at for at in (first.answered_at, again.at, again.answered_at) if at is not None)
     if again.outcome == "error":
         is_known = any(seen.status.state != "unknown" for seen in facts.seen_after(again.at))
-        if facts.history.declared.late_signal == "refused" or not is_known:
+        is_unable = may_be_unable(facts, again.at if again.answered_at is None else again.answered_at)
+        if facts.history.declared.late_signal == "refused" or not is_known or is_unable:
             return None
         return blame(
             "torn view", f"Signal {signal.id!r} was acknowledged, and refused when it was sent again.", evidence

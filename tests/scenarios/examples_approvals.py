@@ -390,6 +390,7 @@ holds(
     .call("b")
     .done()
     .settled(),
+    exercised=0,
 )
 holds(
     "APR-6",
