@@ -14,7 +14,7 @@ from scenarios.plan import SEMANTICS, Call, Compensate
 from scenarios.repetition import answer_before
 
 #: After this many deaths a harness may well give a run up as one that kills its workers.
-ESCALATION_DEATHS = 3
+_ESCALATION_DEATHS = 3
 #: A harness that limits tries where its plan does not has made this many before it gives up.
 _TRIES = 2
 #: What is done to storage, clocks, code and keys: a run may end over it, with a clear word.
@@ -33,16 +33,21 @@ def causeless_ends(facts: Facts) -> Iterator[Seen]:
 def _may_have_ended(facts: Facts, index: int) -> bool:
     """Can there have been a reason by event `index`: in the plan, a command, the code, storage, deaths, or a receiver?"""
     plan = facts.history.plan
-    deaths = sum(at < index for at in facts.deaths)
     return (
         facts.other_failure(index)
         or _met_other_code(facts, index)
         or facts.is_stormy
         or bool({"sizes", "allowance"} & plan.needs())
-        or deaths >= min(ESCALATION_DEATHS, facts.history.declared.deaths_max or ESCALATION_DEATHS)
+        or may_be_escalated(facts, index)
         or any(facts.struck(action, index) for action in _HARD)
         or any(_may_be_given_up(facts, op, index) for op in {one.op for one in facts.sent if one.at < index})
     )
+
+
+def may_be_escalated(facts: Facts, index: int) -> bool:
+    """Had so many processes died by event `index` that work may be given up as one that kills its workers?"""
+    deaths = sum(at < index for at in facts.deaths)
+    return deaths >= min(_ESCALATION_DEATHS, facts.history.declared.deaths_max or _ESCALATION_DEATHS)
 
 
 def _met_other_code(facts: Facts, index: int) -> bool:

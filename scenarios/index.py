@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from scenarios.bodies import ArtifactEntry, EventPage, Journal
-from scenarios.history import Closed, Died, History, Quiet, Replied, Resumed, Stalled, Started
+from scenarios.history import ACCEPTED, Closed, Died, History, Quiet, Replied, Resumed, Stalled, Started
 from scenarios.joining import (
     accepted_of,
     asks_of,
@@ -187,9 +187,8 @@ class Facts:
 
         What is tolerated may have been given up without an answer.
         """
-        for op, call in self.calls.items():
-            tolerated = isinstance(call, Call) and call.tolerate
-            if op in self.ancestors[leaf] and not tolerated and not self.answered_before(op, index):
+        for op in self.calls:
+            if op in self.ancestors[leaf] and not self.is_tolerated(op) and not self.answered_before(op, index):
                 yield op
 
     def refusal_before(self, index: int, op: str | None = None) -> bool:
@@ -280,13 +279,21 @@ class Facts:
         """
         return isinstance(self.history.plan.leaf(op), Approve | Check)
 
+    def is_tolerated(self, op: str) -> bool:
+        """Is a definite refusal an outcome of this operation that may be accepted, without an answer?"""
+        call = self.calls.get(op)
+        return isinstance(call, Call) and call.tolerate
+
     def is_settled(self, done: Seen, op: str) -> bool:
         """Does a done status leave `op` among what was carried out?
 
-        It may keep one failed, skipped or unresolved, and say so; what it does not list was carried out if the plan owes it.
+        It may keep one failed, skipped or unresolved, and say so; what it does not list was carried out if the plan owes it. A
+        refusal that is tolerated is an outcome that it may have accepted, without an answer.
         """
         shown = done.operation(op)
-        return self.history.plan.is_owed(op) if shown is None else shown.state in {"succeeded", "reconciled"}
+        if shown is None:
+            return self.history.plan.is_owed(op)
+        return shown.state in ACCEPTED and (shown.nonce is not None or not self.is_tolerated(op))
 
     # --- what was done to it ---------------------------------------------------------------------------------------
 

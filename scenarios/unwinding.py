@@ -45,6 +45,11 @@ def is_learnt(facts: Facts, op: str, index: int) -> bool:
     return at is not None and at < index
 
 
+def has_effect(facts: Facts, op: str) -> bool:
+    """Is there something to undo of what was accepted? A refusal that is tolerated was accepted with no effect."""
+    return not facts.is_tolerated(op) or learnt_at(facts, op) is not None
+
+
 def begun(facts: Facts, undo: Compensate) -> Request | None:
     """The first request to undo, whoever sent it."""
     return next(iter(facts.dispatches(undo.id)), None)

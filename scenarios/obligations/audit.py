@@ -9,6 +9,7 @@ import attrs
 
 from scenarios.bodies import AuditEntry, Journal
 from scenarios.chronicle import chains, is_own
+from scenarios.consent import bars
 from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -204,17 +205,31 @@ def _was_given(facts: Facts, op: str, nonce: str | None, before: int) -> bool:
         names = {one.nonce for one in facts.signals if one.name == leaf.signal and one.asked_at < before}
         return nonce in names or (nonce is None and (leaf.timeout_ns is not None or bool(names)))
     if isinstance(leaf, Approve):
-        return nonce in {one.nonce for one in facts.decisions(op) if one.asked_at < before}
+        decided = {one.nonce for one in facts.decisions(op) if one.asked_at < before}
+        return nonce in decided or (nonce is None and bool(decided))
     if not isinstance(leaf, Call | Model | Compensate | Artifact | Check):
         return True
     replies = {one.reply.nonce for one in facts.sent if one.op == op and one.reply and (one.replied_at or 0) < before}
     given = {one for one in replies if one} | {one.nonce for one in facts.notices(op) if one.nonce}
-    return bool(given) if nonce is None else nonce in given
+    return bool(given) or _was_refused_and_tolerated(facts, op, before) if nonce is None else nonce in given
+
+
+def _was_refused_and_tolerated(facts: Facts, op: str, before: int) -> bool:
+    """Had it come to a definite refusal by event `before`, its receiver's or one of its worker's own tools, that counts?"""
+    call = facts.calls.get(op)
+    is_unsendable = isinstance(call, Call) and "poison" in call.params
+    return facts.is_tolerated(op) and (is_unsendable or facts.refusal_before(before, op))
 
 
 def _can_only_be_refused(facts: Facts, call: Requester, seen: Seen) -> bool:
-    """Is a refusal the only thing that can have failed this call, and was there none by the time of this status?"""
+    """Is a refusal the only thing that can have failed this call, and was there none by the time of this status?
+
+    Whoever decides that it may not be done refuses it too.
+    """
     plan = facts.history.plan
+    gates = [one for one in plan.approvals() if one.of == call.id]
+    if any(bar.at <= seen.answered for gate in gates for bar in bars(facts, gate)):
+        return False
     limited = plan.allowance is not None or plan.deadline_ns is not None or facts.code_changed()
     if not isinstance(call, Call) or limited or call.tries is not None or call.elapsed_ns is not None:
         return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from scenarios.bodies import ArtifactEntry
 from scenarios.bodies import Verdict as Row
+from scenarios.endings import may_be_escalated
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -18,8 +19,6 @@ from scenarios.verdict import Finding, Violation
 
 #: What a checker may say that is no pass.
 _NO_PASS = ("failed", "unavailable", "timeout", "skipped")
-#: After this many deaths a harness may well give up what it was doing.
-_ESCALATION_DEATHS = 3
 
 
 @obligation(
@@ -78,6 +77,11 @@ def _passed_otherwise(
     if not sent:
         sentence = f"The run is done, and nobody was asked to check {artifact.name!r}, which {check.id!r} requires."
         yield blame("false certainty", sentence, (done.asked, done.answered), check.id)
+    elif not said:
+        sentence = (
+            f"The run is done, and no checker had said anything of {artifact.name!r}, which {check.id!r} requires."
+        )
+        yield blame("false certainty", sentence, (sent[-1].at, done.asked, done.answered), check.id)
     passed = [one for one in said if one.outcome == "passed"]
     if newest is None or not passed or any(one.subject is None for one in passed):
         return
@@ -154,7 +158,8 @@ def _may_be_given_up(facts: Facts) -> bool:
     stopped = any(one.verb in {"cancel", "decide"} for one in facts.commands)
     limited = plan.allowance is not None or plan.deadline_ns is not None
     failing = any(one.refused for one in facts.requests) or any(isinstance(leaf, Fail) for leaf in plan.leaves())
-    return stopped or limited or failing or len(facts.deaths) >= _ESCALATION_DEATHS or facts.code_changed()
+    escalated = may_be_escalated(facts, len(facts.history.events))
+    return stopped or limited or failing or escalated or facts.code_changed()
 
 
 def _misnamed(facts: Facts) -> Iterator[Violation]:

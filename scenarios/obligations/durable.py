@@ -11,7 +11,7 @@ from scenarios.lineage import fork, given
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import has_answers
 from scenarios.observed import Request, Seen
-from scenarios.plan import Artifact, Call, Model, Nondet, Wait
+from scenarios.plan import Artifact, Call, Child, Choice, Model, Nondet, Sleep, Wait
 from scenarios.verdict import Finding, Violation
 
 
@@ -123,7 +123,7 @@ def _is_gone(facts: Facts, op: str, before: Seen, now: Seen) -> str | None:
 def _made_up(facts: Facts) -> Iterator[Violation]:
     """Results shown as accepted that nobody had given by then: no service's answer and no command has that nonce.
 
-    What a harness draws itself nobody gives it.
+    What a harness draws or decides itself (a value, the end of a timer or of a child, the way of a branch) nobody gives it.
     """
     given: dict[str, int] = {}
     for index, event in enumerate(facts.history.events):
@@ -132,7 +132,7 @@ def _made_up(facts: Facts) -> Iterator[Violation]:
     for command in facts.commands:
         if command.nonce is not None:
             given[command.nonce] = min(given.get(command.nonce, command.asked_at), command.asked_at)
-    drawn = {leaf.id for leaf in facts.history.plan.leaves() if isinstance(leaf, Nondet)}
+    drawn = {leaf.id for leaf in facts.history.plan.leaves() if isinstance(leaf, Nondet | Sleep | Child | Choice)}
     for seen in facts.statuses:
         for op, nonce in seen.accepted().items():
             known = op in facts.ancestors and op not in drawn and nonce is not None
@@ -221,7 +221,8 @@ def _not_handed_on(facts: Facts) -> Iterator[Violation]:
     known = given(facts)
     named = {leaf.id: leaf.carries for leaf in facts.history.plan.leaves() if isinstance(leaf, Call | Model | Artifact)}
     for op, names in named.items():
-        sent = [(request, name) for request in facts.dispatches(op) for name in names if _has_answers(facts, name)]
+        told = [name for name in names if _has_answers(facts, name)]
+        sent = [(request, name) for request in facts.dispatches(op) for name in told if _carries_out(request)]
         for request, name in sent:
             nonce = request.carries.get(name)
             if nonce is None and name in facts.ancestors[op]:
@@ -232,6 +233,17 @@ def _not_handed_on(facts: Facts) -> Iterator[Violation]:
                 sentence = f"{op!r} was sent with {nonce} as the answer of {name!r}, which nobody had given to that."
                 yield blame("forked lineage", sentence, (request.at,), op)
                 break
+
+
+def _carries_out(request: Request) -> bool:
+    """Was it certainly sent to have its operation carried out? To remove parts, or to cancel long work, hands on nothing."""
+    if request.event.service not in _TAKE_BACK:
+        return True
+    return request.event.part is not None or request.applied_at is not None or request.answer is not None
+
+
+#: Services that can be asked to take back what was begun there.
+_TAKE_BACK = frozenset({"store", "operation"})
 
 
 def _has_answers(facts: Facts, name: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from scenarios.history import History, Received
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
+from scenarios.plan import Requester
 from scenarios.verdict import Finding, Violation
 
 
@@ -76,16 +77,20 @@ def one_operation_one_key(history: History) -> Finding:
     for call in facts.of("keyed"):
         keyed = [request for request in facts.dispatches(call.id) if request.event.key is not None]
         exercised += max(len(keyed) - 1, 0)
-        found.extend(_drifted(call.id, keyed))
+        found.extend(_drifted(call, facts.dispatches(call.id) if keyed else ()))
         found.extend(_shared(owners, keyed))
     return Finding(exercised, (*found, *_shared_by_runs(history)))
 
 
-def _drifted(op: str, keyed: list[Request]) -> Iterator[Violation]:
-    other = next((request for request in keyed if request.event.key != keyed[0].event.key), None)
+def _drifted(call: Requester, sent: Sequence[Request]) -> Iterator[Violation]:
+    """Two requests of one operation that do not have the same key; one of them may have none."""
+    if call.service == "operation":  # to cancel long work, or to let it go, takes no key
+        sent = [request for request in sent if request.event.key is not None]
+    other = next((request for request in sent if request.event.key != sent[0].event.key), None)
     if other is not None:
-        sentence = f"{op!r} was sent with key {keyed[0].event.key} and later with key {other.event.key}."
-        yield blame("key drift", sentence, (keyed[0].at, other.at), op)
+        first, then = (f"key {one.event.key}" if one.event.key is not None else "no key" for one in (sent[0], other))
+        sentence = f"{call.id!r} was sent with {first} and later with {then}."
+        yield blame("key drift", sentence, (sent[0].at, other.at), call.id)
 
 
 def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Iterator[Violation]:

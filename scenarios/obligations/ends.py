@@ -34,6 +34,8 @@ def work_reaches_an_end(history: History) -> Finding:
     reason = facts.closed_as()
     if reason is None or facts.quiet is None or facts.closed is None or not _was_accepted(facts):
         return Finding()
+    if reason == "stopped":
+        return Finding(0, tuple(_without_cause(facts))[:1])  # it has come to no end
     exercised = 1 if any(at < facts.closed for at in facts.troubles) else 0
     if reason != "bound":
         return Finding(exercised, tuple(_without_cause(facts))[:1], slow=reason == "slow")

@@ -6,11 +6,13 @@ import itertools
 import json
 from collections.abc import Iterator
 
+from scenarios.endings import may_be_escalated
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
-from scenarios.plan import SEMANTICS, Requester, Sleep, Wait
+from scenarios.plan import SEMANTICS, Artifact, Check, Fail, Leaf, Requester, Wait
+from scenarios.publishing import verdicts
 from scenarios.turns import out_of_turn
 from scenarios.verdict import Finding, Violation
 
@@ -159,12 +161,33 @@ def _after_trouble(facts: Facts, request: Request) -> bool:
 
 
 def _missing(facts: Facts, request: Request) -> Iterator[str]:
-    """Operations certainly before this request's that nobody can have accepted yet: calls, then waits, in written order."""
+    """Operations certainly before this request's that nobody can have accepted yet: calls, then others, in written order."""
     yield from facts.missing(request.op, request.at)
+    ancestors = facts.ancestors[request.op]
+    yield from (
+        leaf.id for leaf in facts.history.plan.leaves() if leaf.id in ancestors and _is_barred(facts, leaf, request.at)
+    )
     for wait in facts.history.plan.waits():
         bound = wait.timeout_ns is None and wait.id in facts.ancestors[request.op]
         if bound and not _signalled(facts, wait.signal, request.at):
             yield wait.id
+
+
+def _is_barred(facts: Facts, leaf: Leaf, index: int) -> bool:
+    """Is this an upload that was not committed by event `index`, a required check without a word, or the run's own failure?"""
+    match leaf:
+        case Artifact(id=op):
+            return not any(one.applied_at is not None and one.applied_at < index for one in _commits(facts, op))
+        case Check(id=op, required=True):
+            return not any(one.at < index for one in verdicts(facts, op))
+        case Fail():
+            return True
+        case _:
+            return False
+
+
+def _commits(facts: Facts, op: str) -> Iterator[Request]:
+    return (one for one in facts.dispatches(op) if one.event.part is None)
 
 
 def _signalled(facts: Facts, name: str, index: int) -> bool:
@@ -175,8 +198,10 @@ def _ending(facts: Facts, op: str) -> str:
     match facts.history.plan.leaf(op):
         case Wait(signal=signal):
             return f"been sent its signal {signal!r}"
-        case Sleep():
-            return "ended"
+        case Artifact():
+            return "been committed"
+        case Fail():
+            return "ended well, which a failure never does"
         case _:
             return "been answered"
 
@@ -265,8 +290,8 @@ def unresolved_stays_unresolved(history: History) -> Finding:
 
 
 def _relabelled(facts: Facts, op: str, before: Seen, now: Seen) -> Violation | None:
-    if facts.other_failure(now.answered):
-        return None  # something really was refused or the like, and may have failed the run
+    if facts.other_failure(now.answered) or may_be_escalated(facts, now.answered):
+        return None  # something really was refused, killed its workers, or the like, and may have failed the run
     shown = now.operation(op)
     evidence = tuple(dict.fromkeys((before.answered, now.asked, now.answered)))
     if shown is not None and shown.state == "failed" and before.answered < now.asked:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from scenarios.endings import may_be_escalated
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
+from scenarios.obligations.ends import is_held
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Call, Model, Requester
 from scenarios.repetition import repeats
 from scenarios.verdict import Finding, Violation
-
-#: After this many deaths a harness may well give a run up as one that kills its workers.
-_ESCALATION_DEATHS = 3
 
 
 @obligation(
@@ -129,7 +128,7 @@ def _hidden(facts: Facts, call: Requester) -> Violation | None:
 )
 def unknown_read_is_repeated(history: History) -> Finding:
     facts = look(history)
-    if facts.closed is None or facts.quiet is None:
+    if facts.closed is None or facts.quiet is None or facts.closed_as() == "stopped":
         return Finding()
     # What has lost a race, or belongs to nobody any more, may be left.
     wanted = [call for call in facts.of("read") if not history.plan.guards(call.id)]
@@ -149,8 +148,9 @@ def _last_unknown(facts: Facts, op: str) -> Request | None:
 
 
 def _other_obstacle(facts: Facts) -> bool:
-    """Did something else end the run, or hold it up: a call refused, or unknown at a receiver that is no reader, …?"""
-    if facts.other_failure(len(facts.history.events)):
+    """Did something else end the run, or hold it up: a call refused, or unknown at a receiver that is no reader, deaths, …?"""
+    end = len(facts.history.events)
+    if facts.other_failure(end) or may_be_escalated(facts, end) or is_held(facts):
         return True
     reads = {call.id for call in facts.of("read")}
     return any(request.refused or (request.unanswered and request.op not in reads) for request in facts.requests)
@@ -221,11 +221,8 @@ def _gave_up(facts: Facts, op: str, index: int) -> bool:
 
 
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
-    if seen.status.state != "failed" or facts.other_failure(seen.answered):
-        return None
-    if sum(at < seen.answered for at in facts.deaths) >= min(
-        _ESCALATION_DEATHS, facts.history.declared.deaths_max or 99
-    ):
+    is_explained = facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered)
+    if seen.status.state != "failed" or is_explained:
         return None
     sentence = (
         f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "

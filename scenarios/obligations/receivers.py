@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scenarios.endings import may_be_escalated
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -12,8 +13,6 @@ from scenarios.plan import Call, Requester
 from scenarios.repetition import answer_before, is_calm, repeats_of_refusals, timely
 from scenarios.verdict import Finding, Violation
 
-#: After this many deaths a harness may well give up what it was doing.
-_ESCALATION_DEATHS = 3
 #: How long a request may be on its way: one that was sent while its key was known may arrive so much later.
 _ON_ITS_WAY_NS = 1_000_000_000
 #: More questions than this, all of them unanswered, are a search without bounds.
@@ -61,8 +60,7 @@ def _conflicts(facts: Facts, call: Requester) -> tuple[int, Violation | None]:
     if not said:
         return 0, None
     first, at = said[0], facts.accepted_at.get(call.id)
-    tolerated = isinstance(call, Call) and call.tolerate
-    if at is not None and first.at < at and not tolerated and not answer_before(facts, call.id, at):
+    if at is not None and first.at < at and not facts.is_tolerated(call.id) and not answer_before(facts, call.id, at):
         sentence = f"{call.service} said that {call.id!r} is still under way; that was taken for its answer."
         return len(said), blame("false certainty", sentence, (first.at, at), call.id)
     return len(said), next(_failed_of_conflict(facts, call, first), None)
@@ -81,8 +79,7 @@ def _failed_of_conflict(facts: Facts, call: Requester, first: Request) -> Iterat
 
 def _escalated(facts: Facts, index: int) -> bool:
     """Was there, by event `index`, a reason to give an operation up that no receiver has to do with?"""
-    deaths = sum(at < index for at in facts.deaths)
-    return deaths >= min(_ESCALATION_DEATHS, facts.history.declared.deaths_max or 99) or facts.other_failure(index)
+    return may_be_escalated(facts, index) or facts.other_failure(index)
 
 
 def _saved_failures(facts: Facts, call: Requester) -> tuple[int, Violation | None]:
@@ -112,7 +109,8 @@ def _otherwise_shown(facts: Facts, call: Requester, last: Request) -> Iterator[V
         if shown is None:
             continue
         evidence = (last.at, seen.asked, seen.answered)
-        if shown.state in ACCEPTED and not answer_before(facts, call.id, seen.answered):
+        is_refusal = shown.nonce is None and facts.is_tolerated(call.id)  # and that is what was accepted
+        if shown.state in ACCEPTED and not is_refusal and not answer_before(facts, call.id, seen.answered):
             sentence = f"{call.service} has saved that {call.id!r} failed; it is shown as {shown.state}."
             yield blame("false certainty", sentence, evidence, call.id)
         elif _is_forgotten(facts, last, seen) and shown.state in _UNKNOWN:
@@ -209,7 +207,9 @@ def _was_unknown(facts: Facts, notice: Command) -> bool:
 def _unheeded(facts: Facts, notice: Command) -> Violation | None:
     """A notice that was taken, and whose operation is still shown as unknown when all is over."""
     op, last = notice.about or "", facts.last_seen()
-    if last is None or notice.ok_at is None or facts.closed is None or facts.quiet is None or last.asked < notice.ok_at:
+    if last is None or notice.ok_at is None or facts.quiet is None or last.asked < notice.ok_at:
+        return None
+    if facts.closed_as() in {None, "stopped"}:
         return None
     shown = last.operation(op)
     if shown is None or shown.state not in _UNKNOWN or last.status.state in {"failed", "cancelled"}:
@@ -234,9 +234,8 @@ def _misplaced(facts: Facts, notice: Command) -> Violation | None:
 
 def _is_first_to_show(facts: Facts, op: str, index: int) -> bool:
     """Had this operation been sent, and not been known as accepted, by event `index`?"""
-    tolerated = isinstance(call := facts.calls[op], Call) and call.tolerate
     sent = any(one.at < index for one in facts.dispatches(op))
-    return sent and not tolerated and facts.accepted_at.get(op, index) >= index
+    return sent and not facts.is_tolerated(op) and facts.accepted_at.get(op, index) >= index
 
 
 @obligation(

@@ -24,6 +24,7 @@ from scenarios.spending import (
     shown,
     spent,
 )
+from scenarios.unwinding import has_effect
 from scenarios.verdict import Finding, Violation
 
 #: The code that says that an allowance is used up.
@@ -199,7 +200,7 @@ def _not_cleaned_up(facts: Facts, used_up: int | None, left: int) -> Iterator[Vi
         return
     accepted = last.accepted()
     undo = [leaf for leaf in facts.history.plan.leaves() if isinstance(leaf, Compensate) and leaf.of in accepted]
-    owed = [leaf.id for leaf in undo if not facts.dispatches(leaf.id)]
+    owed = [leaf.id for leaf in undo if has_effect(facts, leaf.of) and not facts.dispatches(leaf.id)]
     if owed and len(owed) <= left and last.asked > used_up:
         sentence = f"The allowance was used up, and {', '.join(owed)} never ran though {left} calls were kept for that."
         yield blame("stuck", sentence, (used_up, last.asked, last.answered), owed[0])

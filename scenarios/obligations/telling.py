@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from scenarios.bodies import EventEntry, EventPage
 from scenarios.chronicle import is_own
+from scenarios.endings import may_be_escalated
 from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -230,7 +231,7 @@ def silence_is_no_failure(history: History) -> Finding:
 
 def _tells_failure(facts: Facts, seen: Seen, op: str) -> bool:
     """Is this operation, or the run, told as failed with no reason for it but the silence?"""
-    if facts.other_failure(seen.answered):
+    if facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered):
         return False
     shown = seen.operation(op)
     return (shown is not None and shown.state == "failed") or seen.status.state == "failed"

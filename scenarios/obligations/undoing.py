@@ -12,7 +12,7 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Compensate
 from scenarios.repetition import timely
-from scenarios.unwinding import NOT_UNDONE, begun, in_turn, is_learnt, learnt_at, own_undos, owner_of, undos
+from scenarios.unwinding import NOT_UNDONE, begun, has_effect, in_turn, is_learnt, learnt_at, own_undos, owner_of, undos
 from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an undo that was tried, and of which no try was ever answered.
@@ -124,7 +124,8 @@ def interrupted_undoing_is_taken_up_again(history: History) -> Finding:
     last, limited = facts.last_seen(), history.plan.allowance is not None or history.plan.deadline_ns is not None
     if first is None or last is None or limited or facts.struck("wipe") or facts.struck("flip"):
         return Finding()
-    owed = [undo for undo in own_undos(facts) if facts.accepted_at.get(undo.of, first) < first]
+    accepted = [undo for undo in own_undos(facts) if facts.accepted_at.get(undo.of, first) < first]
+    owed = [undo for undo in accepted if has_effect(facts, undo.of)]
     breaks = [at for at in _interruptions(facts, first) if any(not is_learnt(facts, one.id, at) for one in owed)]
     left = [undo for undo in owed if learnt_at(facts, undo.id) is None]
     if not breaks or any(shown.state in NOT_UNDONE for shown in _shown(facts, last)):

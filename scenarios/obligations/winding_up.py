@@ -13,6 +13,7 @@ from scenarios.obligations.stopping import admitted
 from scenarios.observed import Seen
 from scenarios.plan import Child
 from scenarios.stops import accepted_stop, ended, is_inherited, senders
+from scenarios.unwinding import has_effect
 from scenarios.verdict import Finding, Violation
 
 #: States of a compensation that did not come to its end as it should.
@@ -142,7 +143,11 @@ def _is_owed(facts: Facts, of: str, undo: str, last: Seen) -> bool:
 
     What cannot be undone keeps what is older from being undone.
     """
-    if is_inherited(facts, undo) or facts.accepted_at.get(of, last.answered + 1) > last.answered:
+    if (
+        is_inherited(facts, undo)
+        or not has_effect(facts, of)
+        or facts.accepted_at.get(of, last.answered + 1) > last.answered
+    ):
         return False
     names = {one.id for one in facts.history.plan.compensations().values()}
     return not any(
