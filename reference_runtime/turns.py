@@ -189,6 +189,8 @@ class Turns(Appending):
             if attempt is None:
                 super().reclaim(generation)
                 return
+            if self.is_stopped(attempt):  # nobody is given it again, whatever became of its holder
+                return
             deaths, code = self._rows(
                 "UPDATE workflow SET deaths = deaths + 1 WHERE attempt = ? RETURNING deaths, code", attempt
             )[0]

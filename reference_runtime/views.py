@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rows import Rows
 from reference_runtime.turns import Turns
+from reference_runtime.waits import is_over
 
 #: Outcomes and the states a status calls them by; `blocked` is an explicit end with an effect nobody could establish.
 _ENDS = {"succeeded": "done", "failed": "failed", "cancelled": "cancelled", "unresolved": "blocked"}
@@ -116,7 +117,7 @@ def status(store: Turns, task: str) -> Json:
         "usage": store.usage(task) if one.has_usage else None,
         "children": store.children(task) if one.has_children else [],
         "approvals": approvals,
-        "signals": _signals(store, task, is_over=one.outcome is not None) if one.has_signals else {},
+        "signals": _signals(store, task, is_over=is_over(one.outcome)) if one.has_signals else {},
         "operations": [_shown(shown, is_planned=not one.is_workflow) for shown in operations],
         **(store.workflow_shown(one.attempt) if one.is_workflow else {}),
         **_blocked_on_code(one),

@@ -22,6 +22,11 @@ GRACE, DEADLINE = "", "~deadline"
 TIMED_OUT = "timeout"
 
 
+def is_over(outcome: str | None) -> bool:
+    """Whether no wait of a run can take a signal any more: what is unresolved may go on by a late word, and then takes it."""
+    return outcome not in (None, "unresolved")
+
+
 class Waits(Approvals):
     """Signals and timers."""
 
@@ -85,13 +90,13 @@ class Waits(Approvals):
 
     def _disposition(self, task: str, id_: str) -> Json:
         row = self._row(
-            "SELECT e.consumer, a.condition, e.disposition FROM event e JOIN task t ON t.id = e.task"
+            "SELECT e.consumer, a.outcome, e.disposition FROM event e JOIN task t ON t.id = e.task"
             " JOIN attempt a ON a.id = t.attempt WHERE e.task = ? AND e.id = ?",
             task,
             id_,
         )
-        consumer, condition, disposition = row or (None, "", None)
-        disposition = disposition or self.disposition_of(consumer, is_over=condition == "terminal")
+        consumer, outcome, disposition = row or (None, None, None)
+        disposition = disposition or self.disposition_of(consumer, is_over=is_over(outcome))
         return {"id": id_, "disposition": disposition, "consumer": consumer}
 
     def disposition_of(self, consumer: str | None, *, is_over: bool) -> str:

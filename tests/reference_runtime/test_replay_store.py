@@ -13,6 +13,7 @@ import pytest
 from reference_runtime import Refusal, Store, runner, views
 from reference_runtime.commands import Outcome
 from reference_runtime.documents import replayed
+from reference_runtime.events import events
 from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Grant, Json, Rejected, Ticket
 from reference_runtime.turns import Turn
@@ -378,6 +379,20 @@ def test_a_turn_that_takes_its_workers_with_it_is_parked(store):
     step(store, pay_twice, turn)
     assert store._value("SELECT deaths FROM workflow") == 0
     assert views.status(store, "t")["state"] == "running"
+
+
+def test_a_turn_of_a_run_that_has_ended_is_not_parked(store):
+    """A stop has taken it; that its holder went silent as well is told of in no event after the end."""
+    store.submit("t", work())
+    for _ in range(store.policy.deaths_max - 1):
+        (turn,) = claim(store)
+        store.reclaim(turn.generation)
+    (turn,) = claim(store)
+    store.cancel("t", "stop")
+    told = events(store, "t", 0)
+    assert told["events"][-1]["kind"] == "cancelled"
+    store.reclaim(turn.generation)
+    assert (events(store, "t", 0)["events"], claim(store), store.leases()) == (told["events"], [], [])
 
 
 def lost(store: Store) -> None:

@@ -50,3 +50,17 @@ def test_an_early_signal_is_there_before_the_timer_starts_to_matter(store, clock
     finish(store)
     assert views.status(store, "t")["result"] == {"a": "n-a", "w": "n"}
     assert store.fire_timers() == 0
+
+
+def test_what_comes_while_a_run_is_blocked_is_kept_for_when_it_goes_on(store):
+    """It is not called too late and then used after all."""
+    store.submit("t", plan(call("a", "mailer"), wait("w", "go"), wait("v", "go")))
+    finish(store, "unknown")
+    told = [store.signal("t", "1", "go", {"nonce": "n"})["disposition"]]
+    assert (views.status(store, "t")["state"], views.status(store, "t")["signals"]) == ("blocked", {"1": "buffered"})
+    store.signal("t", "2", "notice", {"operation": "a", "nonce": "late"})
+    told.append(store.signal("t", "1", "go", {"nonce": "n"})["disposition"])
+    assert told == ["buffered", "released"]
+    store.cancel("t", "stop")
+    assert store.signal("t", "3", "go", {"nonce": "m"})["disposition"] == "late"
+    assert views.status(store, "t")["signals"] == {"1": "released", "2": "released", "3": "late"}
