@@ -368,14 +368,14 @@ class Ownership(Acceptance, Evolution):
     def _take_back_unsent(self, generation: int) -> None:
         attempt, operation = self._rows("SELECT attempt, operation FROM lease WHERE generation = ?", generation)[0]
         op = self._operation(attempt, operation)
-        if self._open_invocation(generation):
+        if is_intended := self._open_invocation(generation):
             self._end_invocation(generation, "unsent", "handed back")
             self._move(op, "lose", generation, op.version, None, "handed-back: the worker stopped")
             op = self.take_back_try(op._replace(version=op.version + 1))
         self._release(generation)
         self.settle_usage(op, "unsent", None, time.time_ns())
         op = op._replace(remedy=op.remedy or "repeat")
-        if not self.end_when_stopped(op, "handed back unsent"):
+        if not (is_intended and self.heed_notice(op)) and not self.end_when_stopped(op, "handed back unsent"):
             self._reschedule(op, op.remedy, time.time_ns())
         self._conclude(attempt)
 

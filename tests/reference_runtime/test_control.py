@@ -310,6 +310,22 @@ def test_a_notice_that_comes_before_the_loss_is_kept(store, reopened):
     assert status["signals"]["about-m"] == "released"
 
 
+@pytest.mark.parametrize("is_stopping", [True, False])
+def test_a_notice_about_an_earlier_try_counts_when_the_next_one_is_handed_back(store, is_stopping):
+    """The receiver took longer than the question about it: it is not sent a second time once its word is there."""
+    store.submit("t", plan(call("a", "registry")))
+    settle(store, in_hand(store)["a"], "unknown")
+    settle(store, in_hand(store)["a"], "missing")
+    in_hand(store)
+    store.signal("t", "n", "notice", {"operation": "a", "nonce": "seen"})
+    if is_stopping:
+        store.cancel("t", "stop")
+    store.hand_back("w")
+    status = views.status(store, "t")
+    assert (states(status), status["signals"], in_hand(store)) == ({"a": "reconciled"}, {"n": "released"}, {})
+    assert status["state"] == ("cancelled" if is_stopping else "done")
+
+
 def test_questions_after_a_stop_are_bounded_by_its_grace(store, clock):
     """As long as one may be asked the run is not quiescent; at the end of the grace it stays unresolved."""
     store.submit("t", plan(call("a", "registry")))
