@@ -251,6 +251,11 @@ def _bind_approvals(steps: dict[str, Step]) -> None:
         gated = _target(steps, step, ("call", "model"))
         if before.precedes(gated.id, step):
             raise PlanError(f"approve {step.id!r}: of is {gated.id!r}, which stands before it; expected a later call")
+        if apart := [gate for gate, _ in set(step.guards) - set(gated.guards)]:  # it may be skipped, and never be asked
+            raise PlanError(
+                f"approve {step.id!r} depends on which way {min(apart)!r} goes, and {gated.id!r} does not;"
+                " expected both in one arm, turn or child of it, or the approve outside of it"
+            )
         if not before.precedes(step.id, gated):
             steps[gated.id] = attrs.evolve(gated, needs=(*gated.needs, step.id))
 

@@ -80,6 +80,26 @@ def test_an_operation_waits_for_its_approval():
     assert before["a"].needs == beside["a"].needs == ("ok",)
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        branch("b", "x", seq(approve("ok", "a"), call("a"), id_="s"), call("y")),
+        seq(approve("ok", "a"), branch("b", "x", call("a"), call("y")), id_="s"),
+        race("r", seq(approve("ok", "a"), call("a"), id_="s"), call("y")),
+        loop("l", "a", 3, approve("ok", "a"), call("a")),
+    ],
+    ids=["arm", "outside", "race", "turn"],
+)
+def test_an_approval_is_asked_wherever_its_operation_has_its_turn(work):
+    """Both in one arm, child or turn, or the approval outside of it: neither has its turn without the other."""
+    steps = {step.id: step for step in parse(plan(call("x"), work))}
+    asked = [step for step in steps.values() if step.kind == "approve"]
+    assert asked
+    for step in asked:
+        assert step.subject is not None
+        assert set(step.guards) <= set(steps[step.subject].guards)
+
+
 def test_a_compensation_stands_outside_the_order():
     """Nothing waits for it and it waits for nothing; it names what it undoes."""
     steps = {step.id: step for step in parse(plan(call("a"), undo("u", "a"), call("b")))}
@@ -132,6 +152,10 @@ def test_an_approval_is_bound_to_operation_service_and_parameters():
         (plan(undo("u", "a")), "compensate 'u': of is 'a', no operation; expected a call"),
         (plan(wait("w", "s"), undo("u", "w")), "of is 'w', a wait"),
         (plan(call("a"), approve("ok", "a")), "stands before it"),
+        (plan(call("a"), branch("b", "a", approve("ok", "z"), call("y")), call("z")), "depends on which way 'b' goes"),
+        (plan(race("r", approve("ok", "z"), sleep("s", 1)), call("z")), "depends on which way 'r' goes"),
+        (plan(loop("l", "a", 2, call("a"), approve("ok", "z")), call("z")), "depends on which way 'l@2' goes"),
+        (plan(call("a"), branch("b", "a", approve("ok", "y"), call("y"))), "depends on which way 'b' goes"),
         (
             plan(par(seq(call("x"), approve("p", "y"), id_="s"), seq(call("y"), approve("q", "x"), id_="t"))),
             "operation 'x' waits for itself, by approvals",
