@@ -57,7 +57,8 @@ class Children(Checks):
         if is_detached:
             self._move(op, "accept", op.generation, op.version + 1, None, "admitted, and on its own from here")
             self._advance(op.attempt, op.id)
-        self._admit(child, spec["plan"])
+        written = {"code": spec["code"]} if spec.get("code") else {}  # where its parent is of newer code by now
+        self._admit(child, written | spec["plan"])
 
     def child_id(self, op: Operation) -> str:
         """The task id of a leaf's child."""

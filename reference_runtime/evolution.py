@@ -238,6 +238,11 @@ class Evolution(Audit):
         if changed:
             self._conclude(attempt)
         self.db.execute("UPDATE workflow SET input = ? WHERE attempt = ?", (carried, attempt))
+        self.db.execute(  # the plans of children that are yet to come stay what they are, and are carried over in their turn
+            "UPDATE operation SET spec = json_set(spec, '$.code', ?) WHERE attempt = ? AND kind = 'child' AND state = 'planned'"
+            " AND spec ->> 'code' IS NULL",
+            (self._attempt(attempt).code, attempt),
+        )
         self.audit(task, execution, f"transform {name}", "transform", task, f"{digest(before)} to {digest(after)}")
 
     # -- stranding

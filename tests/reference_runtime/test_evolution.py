@@ -85,6 +85,21 @@ def test_what_was_carried_over_is_decided_about_anew(store: Store) -> None:
     assert ticket.params == {"amount": 4}
 
 
+@pytest.mark.parametrize("code", [None, "9"])
+def test_a_child_that_was_yet_to_come_is_carried_over_in_its_turn(store: Store, code: str | None) -> None:
+    """Its plan is as old as its parent's was, however new that is by then, unless it names its own code."""
+    inner = plan(call("x", amount=5)) if code is None else {**plan(call("x", amount=5)), "code": code}
+    submit(store, "1", plan(call("a", amount=1), {"op": "child", "id": "k", "plan": inner}))
+    new = worker(store, "2", "transform", transforms={"1": "doubled"})
+    assert store.claim(new, [], 1) == []  # carried over, and handed out next
+    (lease,) = store.claim(new, [], 1)
+    assert isinstance(lease, Ticket)
+    store.settle(under(lease), "succeeded", {"nonce": "n-a"}, "")
+    assert (written_by(store, "t"), written_by(store, "t/k")) == ("2", code or "1")
+    found = store.claim(new, [], 1) + store.claim(new, [], 1)
+    assert [one.params for one in found if isinstance(one, Ticket)] == ([{"amount": 10}] if code is None else [])
+
+
 def test_what_is_carried_over_unchanged_stays_decided(store: Store) -> None:
     """Nothing is asked again about what is what it was."""
     submit(store, "1", plan(call("a", amount=1), approve("ok", "b"), call("b", amount=0)))
