@@ -58,7 +58,7 @@ async def decide(options: argparse.Namespace) -> None:
                 "not-pending",
                 f"{options.operation!r} of {options.task!r} does not ask for a decision; asking: {', '.join(asked) or 'none'}",
             )
-        id_ = options.id or f"{options.operation}:{options.decision}"
+        id_ = options.id or uuid.uuid4().hex  # to decide again on what is asked again is no repeat
         said = {"digest": asked[options.operation], "actor": options.actor, "nonce": id_}
         say(await client.decide(options.task, id_, options.operation, options.decision, **said))
 

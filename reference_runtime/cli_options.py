@@ -65,7 +65,7 @@ def _add_words(add: Add) -> None:
     deciding.add_argument("operation", help="the id of the approval, as the status shows it")
     deciding.add_argument("decision", choices=("approve", "deny"))
     deciding.add_argument("--actor", required=True, help="who decides")
-    deciding.add_argument("--id", help="a repeat has the same id (OPERATION:DECISION)")
+    deciding.add_argument("--id", help="a repeat has the same id (a new one)")
     for name in ("cancel", "pause", "resume", "retry"):
         add(name, task=True).add_argument("--id", help="a repeat has the same id (a new one)")
 

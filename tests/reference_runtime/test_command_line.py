@@ -9,6 +9,7 @@ import socket
 import sys
 
 import apsw
+import attrs
 import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
@@ -17,11 +18,11 @@ from reference_runtime import Client, Patience, Server, Unreachable
 from reference_runtime.__main__ import COMMANDS, main, worker
 from reference_runtime.cli import say
 from reference_runtime.cli_options import parser
-from reference_runtime.model import Json
+from reference_runtime.model import Grant, Json
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
 from tests.runtime_plans import work_off
-from tests.runtime_rig import call, plan, served, wait
+from tests.runtime_rig import approve, call, plan, served, wait
 
 
 @pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
@@ -226,6 +227,25 @@ def test_an_unknown_task_is_exit_1(tmp_path, capsys):
             assert out == "", argv
             assert err.startswith("error: unknown-task: no task 't'"), argv
             assert err.count("\n") == 1
+
+    asking(tmp_path, capsys, program)
+
+
+@pytest.mark.parametrize("operation", ["ok", "o" * 256])
+def test_what_is_asked_again_can_be_decided_again(tmp_path, capsys, operation):
+    """In the same words, whatever the approval is called; what was decided and is not asked again is a duplicate."""
+
+    async def program(ask: Asking, server: Server) -> None:
+        server.store.submit("t", plan(approve(operation, "a"), call("a")))
+        words = ["decide", "t", operation, "approve", "--actor", "alice"]
+        assert await ask(*words) == (0, [{"disposition": "approved"}])
+        assert await ask(*words) == (0, [{"disposition": "duplicate"}])
+        (lease,) = server.store.claim("w", [], 1)
+        assert isinstance(lease, Grant)
+        server.store.dispatch(attrs.evolve(lease, granted={operation: False}))  # authority was withdrawn meanwhile
+        assert [one["state"] for one in (await ask("status", "t"))[1][0]["approvals"]] == ["pending"]
+        assert await ask(*words) == (0, [{"disposition": "approved"}])
+        assert [one["state"] for one in (await ask("status", "t"))[1][0]["approvals"]] == ["approved"]
 
     asking(tmp_path, capsys, program)
 
