@@ -18,14 +18,11 @@ def timely(facts: Facts, op: str) -> tuple[Request, ...]:
     return tuple(request for request in facts.dispatches(op) if not facts.late(request))
 
 
-def repeats(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
-    """A request whose outcome its harness could not know, and the next one that a worker in its right sent.
-
-    Repeats of an operation known to be accepted are left out: they are another promise's affair.
+def repeats_of_effects(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
+    """A request that may have taken effect, and the next one that a worker in its right sent: whoever cannot know better must
+    not send it, and whoever knows has its answer.
     """
-    for earlier, later in itertools.pairwise(timely(facts, op)):
-        if facts.uncertain(earlier, later.at) and facts.accepted_at.get(op, later.at) >= later.at:
-            yield earlier, later
+    return ((earlier, later) for earlier, later in itertools.pairwise(timely(facts, op)) if not earlier.idle)
 
 
 def repeats_of_refusals(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:

@@ -113,8 +113,16 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
             is_open = earlier.replied_at is None or earlier.replied_at > later.at
             waited_ns = facts.age_ns(earlier, later.event.at_ns)
             is_calm = waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at)
-            if is_open and (is_calm or _is_within_lease(facts, earlier, later, waited_ns)):
+            is_kept = is_open and not _was_dropped(facts, earlier, later)
+            if is_kept and (is_calm or _is_within_lease(facts, earlier, later, waited_ns)):
                 yield earlier, later
+
+
+def _was_dropped(facts: Facts, earlier: Request, later: Request) -> bool:
+    """May a worker have dropped a request of its own when its run was to stop or to pause, to send it again later?"""
+    asked = (ask.at for one in facts.commands if one.verb in {"cancel", "pause"} for ask in one.asks)
+    same = earlier.event.incarnation == later.event.incarnation
+    return same and any(earlier.at < at < later.at for at in asked)
 
 
 def _is_within_lease(facts: Facts, earlier: Request, later: Request, waited_ns: int) -> bool:

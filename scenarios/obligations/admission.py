@@ -12,6 +12,7 @@ from scenarios.joining import asks_of, other_runs, statuses_of
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Ask, Seen
 from scenarios.plan import Call, Compensate, Model
+from scenarios.stops import may_lose
 from scenarios.tenure import patience_ns
 from scenarios.verdict import Finding, Violation
 
@@ -125,6 +126,8 @@ def _fullest(facts: Facts) -> _Load | None:
             case Received(call=call, incarnation=worker):
                 if begins <= index < ends or facts.paused.get(worker) or facts.died.get(worker, index) < index:
                     continue
+                if event.op in facts.ancestors and may_lose(facts, event.op):
+                    continue  # nobody has to wait for it once another has won
                 callers[call] = worker
                 mine = open_.setdefault(worker, {})
                 mine[call] = index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import attrs
 
@@ -102,17 +102,23 @@ def _unnamed_decisions(decided: tuple[Command, ...], said: Said[Journal], facts:
     for one in decided:
         leaf = facts.history.plan.leaf(one.about or "")
         targets = {one.about, leaf.of if isinstance(leaf, Approve) else None}
-        if not any(line.actor == one.actor and line.target in targets for line in said.body.audit):
+        if not any(line.actor == one.actor and _names(line, targets) for line in said.body.audit):
             sentence = f"{one.actor!r} decided about {one.about!r}, and no line of the audit trail says so."
             yield blame("amnesia", sentence, (one.ok_at or one.asked_at, said.asked, said.answered), one.about)
 
 
+def _names(line: AuditEntry, targets: Collection[str | None]) -> bool:
+    """Is this line about one of these operations, by its id alone or behind that of its run, as in `r1:a`?"""
+    return line.target in targets or line.target.rpartition(":")[2] in targets
+
+
 def _unnamed_effects(facts: Facts, said: Said[Journal]) -> Iterator[Violation]:
     """Calls that were accepted before the trail was read, and are in no line of it."""
-    targets = {line.target for line in said.body.audit}
     for op in facts.calls:
         at = facts.accepted_at.get(op)
-        if at is not None and at < said.asked and is_own(op) and facts.dispatches(op) and op not in targets:
+        if at is None or at >= said.asked or not is_own(op) or not facts.dispatches(op):
+            continue
+        if not any(_names(line, {op}) for line in said.body.audit):
             sentence = f"{op!r} was carried out and accepted, and the audit trail does not say by whom."
             yield blame("amnesia", sentence, (at, said.asked, said.answered), op)
 

@@ -24,6 +24,7 @@ from scenarios.spending import (
     spent,
     underestimated,
 )
+from scenarios.stops import may_lose
 from scenarios.terms import bound_by_time, term_of
 from scenarios.verdict import Finding, Violation
 
@@ -118,7 +119,8 @@ def _crowded(facts: Facts, found: Sequence[Charge]) -> Iterator[Violation]:
         if facts.late(charge.request) or facts.halted(0, charge.at):
             continue
         young = charge.request.event.at_ns - PROMPT_NS
-        beside = [one for one in found if one.open_at(charge.at) and one.request.event.at_ns > young]
+        kept = (one for one in found if one.request.event.at_ns > young and not may_lose(facts, one.op))
+        beside = [one for one in kept if one.open_at(charge.at)]
         if most is not None and len(beside) + 1 > most:
             sentence = f"{charge.op!r} was sent beside {len(beside)} others, where {most} at a time were allowed."
             yield blame("overspend", sentence, (*(one.at for one in beside), charge.at), charge.op)

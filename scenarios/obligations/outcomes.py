@@ -9,7 +9,7 @@ from scenarios.obligations.ends import is_held
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Call, Model, Requester
-from scenarios.repetition import repeats
+from scenarios.repetition import repeats_of_effects
 from scenarios.verdict import Finding, Violation
 
 
@@ -35,15 +35,22 @@ def unknown_is_looked_up_before_repeat(history: History) -> Finding:
     found: list[Violation] = []
     for call in facts.of("lookup"):
         exercised += sum(facts.uncertain(request) for request in facts.dispatches(call.id))
-        blind = next((pair for pair in repeats(facts, call.id) if not _cleared(facts, *pair)), None)
+        blind = next((pair for pair in repeats_of_effects(facts, call.id) if not _cleared(facts, *pair)), None)
         if blind is not None:
             earlier, later = blind
             sentence = (
-                f"The outcome of {call.id!r} at {call.service} was unknown, and worker {later.event.incarnation} repeated it "
-                "though no lookup had said that there was nothing."
+                f"{_state_of(facts, call, *blind)}, and worker {later.event.incarnation} repeated it though no lookup had said "
+                "that there was nothing."
             )
             found.append(blame("duplicate effect", sentence, (earlier.at, later.at), call.id))
     return Finding(exercised, tuple(found))
+
+
+def _state_of(facts: Facts, call: Requester, earlier: Request, later: Request) -> str:
+    """What was known of a request when the next one was sent."""
+    if facts.uncertain(earlier, later.at):
+        return f"The outcome of {call.id!r} at {call.service} was unknown"
+    return f"{call.id!r} had been answered by {call.service}"
 
 
 def _cleared(facts: Facts, earlier: Request, later: Request) -> bool:
@@ -80,12 +87,12 @@ def blind_unknown_is_not_repeated(history: History) -> Finding:
     found: list[Violation] = []
     for call in facts.of("blind"):
         exercised += any(facts.uncertain(request) for request in facts.dispatches(call.id))
-        repeat = next(repeats(facts, call.id), None)
+        repeat = next(repeats_of_effects(facts, call.id), None)
         if repeat is not None:
             earlier, later = repeat
             sentence = (
-                f"The outcome of {call.id!r} at {call.service}, which can be neither looked up nor repeated, was unknown, and "
-                f"worker {later.event.incarnation} sent it again."
+                f"{_state_of(facts, call, *repeat)}, where nothing can be looked up or repeated, and worker "
+                f"{later.event.incarnation} sent it again."
             )
             found.append(blame("duplicate effect", sentence, (earlier.at, later.at), call.id))
         elif hidden := _hidden(facts, call):

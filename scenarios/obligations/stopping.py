@@ -32,6 +32,8 @@ from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an operation that was sent and whose outcome nobody knows.
 _DENIALS = frozenset({"planned", "skipped", "failed"})
+#: How an operation is shown whose answer nobody waits for any more: a worker that heeds a stop drops what it had sent.
+_GIVEN_UP = frozenset({"unknown", "unresolved"})
 #: The least by which work has to overstay its grace.
 _OVERSTAY_NS = 250_000_000
 #: And how much longer it has to be seen, once more: who answers slowly acts slowly.
@@ -110,6 +112,8 @@ def _is_at_work(facts: Facts, request: Request, seen: Seen) -> bool:
     """Was a living worker certainly waiting for the reply, all the time that this status was asked and answered?"""
     if request.at > seen.asked or not is_open(request, seen.answered) or facts.late(request):
         return False
+    if (shown := seen.operation(request.op)) is not None and shown.state in _GIVEN_UP:
+        return False
     waited_ns = facts.at_ns(seen.answered) - request.event.at_ns
     return waited_ns < patience_ns(facts) and is_undisturbed(facts, request, seen.answered)
 
@@ -147,12 +151,17 @@ def one_outcome_with_its_effects(history: History) -> Finding:
 
 
 def _changed(facts: Facts, asked: int) -> Iterator[Violation]:
-    """An outcome that was shown, and another one later; one of them is that the run was cancelled, or done."""
-    first = next((seen for seen in ended(facts) if seen.status.state in {"done", "cancelled"}), None)
+    """An outcome that was shown, and another one later; one of them is that the run was cancelled.
+
+    A run that has failed may be pursued anew, by a new attempt.
+    """
+    first = next((seen for seen in ended(facts) if seen.status.state in {"done", "failed", "cancelled"}), None)
     if first is None:
         return
     for seen in facts.seen_after(first.answered):
         was, now = first.status.state, seen.status.state
+        if was == "failed" and (now not in TERMINAL or seen.status.attempt != first.status.attempt):
+            return
         if now not in {was, "unknown"} and "cancelled" in {was, now}:
             sentence = f"Run {facts.history.run!r} was shown {was}; a status asked later shows it {now}."
             yield blame("torn view", sentence, (first.answered, asked, seen.asked, seen.answered))
