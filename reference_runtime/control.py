@@ -13,13 +13,16 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from reference_runtime.deadlines import Deadlines
-from reference_runtime.model import Json, Refusal, canonical, digest
+from reference_runtime.model import Json, Kind, Refusal, canonical, digest
 from reference_runtime.rows import Operation
 from reference_runtime.waits import GRACE
 
 #: The leases that a stop covers: everything but what cleans up after it.
 _COVERED = """FROM lease l JOIN operation o ON o.attempt = l.attempt AND o.id = l.operation
     WHERE l.attempt = ? AND o.kind NOT IN ('compensate', 'sweep')"""
+
+#: What a receiver's word that it happened is all there is to know of.
+TOLD: frozenset[Kind] = frozenset({"call", "model", "compensate"})
 
 
 class Control(Deadlines):
@@ -219,16 +222,17 @@ class Control(Deadlines):
     def notice(self, attempt: str, payload: Mapping[str, Any]) -> str:
         """Take a receiver's word that an effect happened: `released` where nobody knew of it, else `unmatched`.
 
-        One about a call that is under way is `buffered`: it counts if the answer gets lost.
+        One about a call that is under way is `buffered`: it counts if the answer gets lost. No word stands for content,
+        which is accepted by its digest and cleared away by looking, nor for what a checker found.
         """
         operation, nonce = payload.get("operation"), payload.get("nonce")
         if not isinstance(nonce, str) or not self._is_planned(attempt, operation):
             return "unmatched"
         op = self._operation(attempt, str(operation))
-        if op.state == "dispatched":
+        if op.state == "dispatched" and op.kind in TOLD:
             return "buffered"
         return "released" if self.is_unknown(op) and self.take_notice(op, nonce) else "unmatched"
 
     def is_unknown(self, op: Operation) -> bool:
         """Whether a late word about this operation tells anything new."""
-        return op.state in ("unknown", "unresolved")
+        return op.state in ("unknown", "unresolved") and op.kind in (*TOLD, "child")

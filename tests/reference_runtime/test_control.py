@@ -6,7 +6,7 @@ import pytest
 
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected
-from tests.runtime_plans import artifact
+from tests.runtime_plans import answer_to, artifact, check
 from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, under, undo, wait
 
 
@@ -284,6 +284,43 @@ def test_a_notice_of_something_else_changes_nothing(store, operation):
     assert store.signal("t", "n", "notice", {"operation": operation, "nonce": "x"})["disposition"] == "unmatched"
     assert states(views.status(store, "t")) == before
     assert views.status(store, "t")["operations"][0]["nonce"] == "mine"
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_notice_stands_for_no_content(store, clock, lost):
+    """Content is accepted by its digest: a word about it settles nothing, and it is uploaded again, or looked for and found."""
+    store.submit("t", plan({**artifact("a"), "tries": 2}, check("c", "a")))
+    word = {"operation": "a", "nonce": "said"}
+    for number in range(lost):
+        upload = in_hand(store)["a"]
+        assert store.signal("t", f"early-{number}", "notice", word)["disposition"] == "unmatched"
+        settle(store, upload, "unknown")
+        assert store.signal("t", f"late-{number}", "notice", word)["disposition"] == "unmatched"
+        clock[0] += store.policy.backoff_ns_max + store.policy.landing_ns
+    (ticket,) = in_hand(store).values()
+    assert ticket.operation == ("a" if lost == 1 else "a~sweep")
+    store.settle(under(ticket), "succeeded", {**answer_to(upload), "committed": True}, "")
+    (one,) = store.artifacts("t")["artifacts"]
+    assert (one["operation"], one["version"], one["state"]) == ("a", 1, "accepted")
+    assert in_hand(store)["c"].fields["version"] == 1
+
+
+def test_a_notice_stands_for_no_verdict_and_no_sweep(store, clock):
+    """What a checker has found is what it said, and what lies around is cleared away by looking."""
+    store.submit("t", plan(artifact("a"), check("c", "a")))
+    upload = in_hand(store)["a"]
+    store.settle(under(upload), "succeeded", answer_to(upload), "")
+    asked = in_hand(store)["c"]
+    store.settle(under(asked), "succeeded", answer_to(asked, "skipped"), "")
+    store.submit("u", plan(artifact("a")))
+    settle(store, in_hand(store)["a"], "failed")
+    settle(store, in_hand(store)["a~sweep"], "unknown")
+    for task, name in (("t", "c"), ("u", "a~sweep")):
+        told = store.signal(task, "n", "notice", {"operation": name, "nonce": "said"})
+        assert told["disposition"] == "unmatched"
+    assert states(views.status(store, "t"))["c"] == "unresolved"
+    clock[0] += store.policy.backoff_ns_max
+    assert list(in_hand(store)) == ["a~sweep"]
 
 
 def test_a_notice_ends_the_search(store):
