@@ -245,7 +245,8 @@ class Rows:
             for attempt in self._touched:
                 self.db.execute(_NEW_VERSION, (attempt,))
         except BaseException:
-            self.db.execute("ROLLBACK")
+            if self.db.in_transaction:  # SQLite has undone it itself where there was no room
+                self.db.execute("ROLLBACK")
             raise
         finally:
             self._begin_anew()

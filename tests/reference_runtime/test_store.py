@@ -410,3 +410,12 @@ def test_a_call_cannot_report_what_only_a_lookup_can(store, report):
     answer = {"nonce": "n"} if report == "found" else None
     assert isinstance(store.settle(grant, report, answer, ""), Rejected)
     assert states(views.status(store, "t")) == {"a": "dispatched"}
+
+
+def test_a_disk_that_is_full_in_the_midst_of_a_transaction_is_told_as_such(store):
+    """SQLite undoes it by itself; what is told is why, and what was acknowledged before is there."""
+    store.submit("t", plan(call("a")))
+    store.db.pragma("max_page_count", store.db.pragma("page_count"))
+    with pytest.raises(apsw.FullError):
+        store.submit("u", plan(call("a", text="x" * 100_000)))
+    assert [views.status(store, task)["state"] for task in ("t", "u")] == ["running", "unknown"]
