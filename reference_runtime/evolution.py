@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import apsw
 import attrs
 
+from reference_runtime import jsontext
 from reference_runtime.audit import Audit
 from reference_runtime.model import Json, Policy, Refusal, canonical, digest
 
@@ -221,8 +222,8 @@ class Evolution(Audit):
         input_ = self._value("SELECT input FROM workflow WHERE attempt = ?", attempt)
         before = {"params": {id_: json.loads(params) for id_, params in rows}, "input": json.loads(input_ or "null")}
         try:
-            after = function(json.loads(canonical(before)))
-            written = {id_: canonical(after["params"][id_]) for id_ in before["params"]}
+            after = jsontext.read(canonical(function(json.loads(canonical(before)))))
+            written = {id_: _params(id_, after["params"][id_]) for id_ in before["params"]}
             carried = canonical(after["input"])
         except Exception as error:
             raise Refusal("bad-transform", f"transform {name!r} failed: {type(error).__name__}: {error}") from error
@@ -300,6 +301,13 @@ class Evolution(Audit):
             self._log_run(attempt, "parked" if reason else "unparked", reason)
             self._touch(attempt)
             return True
+
+
+def _params(id_: str, made: object) -> str:
+    """What a transform made of an operation's parameters, as JSON. Raises TypeError."""
+    if not isinstance(made, dict):
+        raise TypeError(f"params of {id_!r} must be an object; got {made!r:.80}")
+    return canonical(made)
 
 
 def _why(version: str, present: Collection[Code]) -> str:

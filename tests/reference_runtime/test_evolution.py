@@ -85,6 +85,42 @@ def test_what_was_carried_over_is_decided_about_anew(store: Store) -> None:
     assert ticket.params == {"amount": 4}
 
 
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (float("nan"), "no number that JSON has"),
+        ("\ud800", "half of a surrogate pair"),
+        ({1, 2}, "not JSON serializable"),
+    ],
+)
+@pytest.mark.parametrize("where", ["in", "instead", "input"])
+def test_what_a_transform_makes_must_be_what_can_be_kept(tmp_path: Path, where: str, made: Any, said: str) -> None:
+    """What is no JSON, and params that are no object, are told with the transform's name, and nothing is changed."""
+
+    def odd(state: Json) -> Json:
+        params = {id_: {"amount": made} if where == "in" else made for id_ in state["params"]}
+        return {**state, "input": made} if where == "input" else {**state, "params": params}
+
+    store = Store.open(str(tmp_path / "odd.db"), policy=EAGER, transforms={"odd": odd})
+    submit(store, "1")
+    assert claim(store, worker(store, "2", "transform", transforms={"1": "odd"})) == []
+    status = views.status(store, "t")
+    assert (status["state"], written_by(store)) == ("blocked", "1")
+    assert "transform 'odd' failed" in status["reason"]
+    assert said in status["reason"]
+    assert claim(store, worker(store, "1")) == []  # it rests a while
+    assert store._value("SELECT spec ->> '$.params.amount' FROM operation WHERE id = 'a'") == 1
+
+
+def test_params_that_are_no_object_are_carried_nowhere(tmp_path: Path) -> None:
+    """A request has named parameters; its operation is told."""
+    numbers = {"odd": lambda state: {**state, "params": dict.fromkeys(state["params"], 5)}}
+    store = Store.open(str(tmp_path / "odd.db"), policy=EAGER, transforms=numbers)
+    submit(store, "1")
+    assert claim(store, worker(store, "2", "transform", transforms={"1": "odd"})) == []
+    assert "params of 'a' must be an object; got 5" in views.status(store, "t")["reason"]
+
+
 @pytest.mark.parametrize("code", [None, "9"])
 def test_a_child_that_was_yet_to_come_is_carried_over_in_its_turn(store: Store, code: str | None) -> None:
     """Its plan is as old as its parent's was, however new that is by then, unless it names its own code."""
