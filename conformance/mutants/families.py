@@ -89,6 +89,9 @@ def ended_children_begin_anew(patch: Patch) -> None:
             " WHERE p.outcome IS NULL AND a.outcome = 'succeeded' ORDER BY c.task"
         ).fetchall()
         for child, spec in rows:
+            store.db.execute(
+                "UPDATE child SET is_accepted = 0 WHERE task = ?", (child,)
+            )  # or nothing would begin in it
             store._admit(str(child), json.loads(str(spec))["plan"])  # noqa: SLF001 - as above
 
     _on_restart(patch, change)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from reference_runtime.model import Facts, Grant, Json, Report, Ticket
     from reference_runtime.ownership import Lease
     from reference_runtime.rows import Operation
-    from reference_runtime.store import Store
 
 _MINUTE_NS = 60 * NS
 
@@ -146,22 +145,22 @@ def token_of_the_worker(patch: Patch) -> None:
 def minute_by_wall_clock(patch: Patch) -> None:
     """An owner has to have begun within a minute by the wall clock: when that is set, nobody has."""
 
+    def _hold(self: Server, generation: int, execution: str) -> None:
+        begun_ns.setdefault((self, generation), time.time_ns())
+        original_hold(self, generation, execution)
+
     async def heartbeat(self: Server, execution: str, generations: list[int]) -> Json:
         for generation in generations:
-            begun_ns = _begun_ns(self.store, generation)
-            if begun_ns is not None and abs(time.time_ns() - begun_ns) > _MINUTE_NS:
+            if abs(time.time_ns() - begun_ns.get((self, generation), time.time_ns())) > _MINUTE_NS:
                 self._let_go(generation)
                 self.store.reclaim(generation)
                 self.notify()
         return await original(self, execution, generations)
 
-    original = Server.heartbeat
+    begun_ns: dict[tuple[Server, int], int] = {}
+    original, original_hold = Server.heartbeat, Server._hold  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Server, "_hold", _hold)
     patch.replace(Server, "heartbeat", heartbeat)
-
-
-def _begun_ns(store: Store, generation: int) -> int | None:
-    row = store.db.execute("SELECT started_ns FROM invocation WHERE generation = ?", (generation,)).fetchone()
-    return None if row is None else row[0]
 
 
 @mutant("rejected-is-forgotten", "OWN-7", shown_by="succession/pause@quote#1.applied")
