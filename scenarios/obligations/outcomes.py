@@ -177,7 +177,8 @@ def _left(facts: Facts, call: Requester, request: Request) -> Violation:
     "EFF-8",
     kind="safety",
     profile="Effects",
-    promise="A 5xx, a broken connection, a timeout or a crash after dispatch means unknown, and is never shown as failed.",
+    promise="A 5xx, a broken connection, a timeout or a crash after dispatch means unknown, and is shown neither as failed nor "
+    "as done.",
     tested_by="kill after dispatch, replies lost, and receivers that apply and then fail",
     anomaly="false certainty",
     minimum=3,
@@ -197,7 +198,11 @@ def unknown_is_not_failed(history: History) -> Finding:
     for seen in facts.statuses:
         for request in dispatched:
             if request.at < seen.asked and facts.uncertain(request, seen.answered):
-                violation = _operation_failed(facts, request, seen) or _run_failed(facts, request, seen)
+                violation = (
+                    _operation_failed(facts, request, seen)
+                    or _run_failed(facts, request, seen)
+                    or _taken_for_done(facts, request, seen)
+                )
                 if violation:
                     found.setdefault(request.op, violation)
     return Finding(len(tested), tuple(found.values()))
@@ -210,6 +215,18 @@ def _operation_failed(facts: Facts, request: Request, seen: Seen) -> Violation |
     if _gave_up(facts, request.op, seen.answered):
         return None
     sentence = f"{request.op!r} was sent and its outcome was unknown, but it is shown as failed; nobody had refused it."
+    return blame("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
+
+
+def _taken_for_done(facts: Facts, request: Request, seen: Seen) -> Violation | None:
+    """Shown as accepted when nobody had ever said anything definite about it. (What children are told is theirs to show.)"""
+    if request.op in facts.history.plan.operations_of_children():
+        return None
+    done = seen.status.state == "done" and facts.is_settled(seen, request.op)
+    is_accepted = (done or request.op in seen.accepted()) and not facts.is_tolerated(request.op)
+    if not is_accepted or facts.answered_before(request.op, seen.answered):
+        return None
+    sentence = f"{request.op!r} was sent and its outcome was unknown, but it is shown as done; nobody had answered it."
     return blame("false certainty", sentence, (request.at, seen.asked, seen.answered), request.op)
 
 

@@ -45,10 +45,11 @@ def _decisions(facts: Facts, op: str) -> Iterator[tuple[Request, Request]]:
     """
     sent = [one for one in facts.sent if one.op == op]
     for first, second in itertools.pairwise(facts.deaths):
-        before = [one for one in sent if one.at < first and not one.event.lookup]
+        before = [one for one in sent if one.at < first]
         begun = [one for one in sent if first < one.at < second and not facts.late(one)]
         again = next((one for one in sent if one.at > second and not facts.late(one)), None)
-        if not (before and begun) or again is None or not _is_blank(facts, again, (*before, *begun)):
+        was_sent = any(not one.event.lookup for one in before)
+        if not (was_sent and begun) or again is None or not _is_blank(facts, again, (*before, *begun)):
             continue
         if _recovers(facts, begun[0], first) and _recovers(facts, again, second):
             yield begun[0], again
