@@ -26,6 +26,8 @@ SEMANTICS: Mapping[str, Semantics] = {
 #: Tools that belong to a kind of leaf and are not called by name.
 MODEL, STORE, CHECKER = "model", "store", "checker"
 PARTS_MAX = 10_000
+#: The most bytes of one artifact: they are made, and their digest taken, in memory, while everybody else waits.
+SIZE_MAX = 256 * 1024 * 1024
 #: The most of anything that is counted: sums of it stay what the store can keep, and 146 years from now is a date.
 COUNT_MAX = 2**62
 DRAWS = ("time", "random", "uuid")
@@ -212,7 +214,7 @@ def _child(data: Json, _: Tools) -> Step:
 def _artifact(data: Json, _: Tools) -> Step:
     more = {
         "name": field(data, "name", str),
-        "size": count(data, "size", 0),
+        "size": count(data, "size", 0, high=SIZE_MAX),
         "parts": count(data, "parts", 1, 1, PARTS_MAX),
     }
     return Step(

@@ -58,6 +58,7 @@ LINES = {
     "kind of operation": asked("submit", task="u", plan=plan({"op": ["call"], "id": "a"})),
     "a sleep for ever": asked("submit", task="u", plan=plan(sleep("z", 2**63 - 1))),
     "a deadline for ever": asked("submit", task="u", plan={**plan(call("a")), "deadline_ns": 2**63 - 1}),
+    "an artifact of a terabyte": asked("submit", task="u", plan=plan(artifact("a", size=10**12))),
     "an allowance without end": asked("submit", task="u", plan={**plan(call("a")), "allowance": {"calls": 2**63}}),
 }
 
