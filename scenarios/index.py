@@ -262,6 +262,11 @@ class Facts:
         changes = [granted for at, granted in self.authority.get(actor or "", ()) if at < index]
         return changes[-1] if changes else actor in AUTHORISED
 
+    @functools.cached_property
+    def shows_answers(self) -> bool:
+        """Do statuses tell with what an operation was accepted? Where none ever does, no answer shown says nothing."""
+        return any(shown.nonce is not None for seen in self.statuses for shown in seen.status.operations)
+
     def start_ok(self) -> Ask | None:
         """The first start that was acknowledged."""
         return next((ask for ask in self.asked("start") if ask.outcome == "ok"), None)

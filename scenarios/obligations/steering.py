@@ -147,7 +147,7 @@ def _misstated(facts: Facts, signal: Signal) -> Violation | None:
         said = (seen.status.signals or {}).get(signal.id)
         is_listed = all(seen.operation(wait.id) is not None for wait in waits)
         is_used = _is_used(seen, signal, waits)
-        if said == "released" and is_listed and not is_used:
+        if said == "released" and is_listed and not is_used and facts.shows_answers:
             sentence = f"Signal {signal.id!r} is shown as used, and no wait has ended with it."
             return blame("false certainty", sentence, (seen.asked, seen.answered))
         if said in {"buffered", *SET_ASIDE} and is_used:
@@ -181,7 +181,9 @@ def what_is_left_over_is_reported(history: History) -> Finding:
 
 
 def _is_left(facts: Facts, signal: Signal) -> bool:
-    """Was a signal acknowledged as one that may be used, and did no wait end with it, as far as anybody has seen?"""
+    """Was a signal acknowledged as one that may be used, and did no wait end with it, where that would have been seen?"""
+    if _waits(facts, signal) and not facts.shows_answers:
+        return False
     used = {use.nonce for use in taken(facts, signal.name)}
     return signal.ok_at is not None and signal.disposition not in SET_ASIDE and signal.nonce not in used
 

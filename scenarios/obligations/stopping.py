@@ -96,8 +96,8 @@ def admitted(facts: Facts, op: str, stop: int) -> Violation | None:
 def quiescent_means_nothing_at_work(history: History) -> Finding:
     facts = look(history)
     stop, asked = accepted_stop(facts), first_ask(facts)
-    if stop is None or stop.ok_at is None or asked is None:
-        return Finding()
+    if stop is None or stop.ok_at is None or asked is None or facts.struck("jump"):
+        return Finding()  # by a clock that has jumped its grace may be over at once
     # After its grace what is under way may have been given up by force.
     forced_ns = facts.at_ns(asked) + (facts.history.declared.grace_ns or 0)
     looks = [seen for seen in facts.seen_after(asked) if facts.at_ns(seen.answered) < forced_ns]

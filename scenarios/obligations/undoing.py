@@ -281,7 +281,7 @@ def _missing(facts: Facts, undo: Compensate, known: int, seen: Seen) -> Violatio
         if shown is None or shown.state not in ACCEPTED:
             sentence = f"{undo.id!r} has undone {undo.of!r}; of {name!r} a status asked later {how}."
             return blame("amnesia", sentence, (known, seen.asked, seen.answered), name)
-        if name == undo.of and nonces and shown.nonce not in nonces:
+        if name == undo.of and nonces and facts.shows_answers and shown.nonce not in nonces:
             sentence = f"{undo.id!r} has undone {name!r}, of which a status has another answer since: {shown.nonce}."
             return blame("amnesia", sentence, (known, seen.asked, seen.answered), name)
     return None

@@ -174,8 +174,8 @@ def _is_on(facts: Facts, seen: Seen, wait: Wait) -> bool:
 
 
 def timed_out(facts: Facts, wait: Wait) -> Seen | None:
-    """The first status that shows a wait ended without a signal."""
-    return next((seen for seen in facts.statuses if _ended_without(seen, wait)), None)
+    """The first status that shows a wait ended without a signal, as far as answers are shown."""
+    return next((seen for seen in facts.statuses if facts.shows_answers and _ended_without(seen, wait)), None)
 
 
 def _ended_without(seen: Seen, wait: Wait) -> bool:
