@@ -22,6 +22,9 @@ CONNECTIONS_IDLE_MAX = 8
 #: How long a server does not answer before that is worth a word; a restart takes less.
 SILENCE_NS = 5 * NS
 
+#: Why nothing of what was asked was looked at, whoever asked: it is too long, or cannot be read.
+UNSAYABLE = frozenset({"too-large", "bad-request"})
+
 
 class Unreachable(Exception):  # noqa: N818 - the state of things, as the caller sees it
     """No answer within the caller's patience: what was asked for may or may not have happened."""

@@ -19,7 +19,7 @@ from functools import partial
 import attrs
 import trio
 
-from reference_runtime.client import Client, Patience
+from reference_runtime.client import UNSAYABLE, Client, Patience
 from reference_runtime.commands import Command, Continued, End, Outcome, Raised, Returned
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
@@ -29,6 +29,8 @@ from reference_runtime.workflow import Context, Workflow
 
 #: What a line needs beside what a turn says.
 MARGIN_BYTES = 64 * 1024
+#: The most that is told of why a turn could not be reported.
+TROUBLE_MAX = 1000
 #: Turns at a time, and functions kept warm in between.
 TURNS = 8
 WARM_MAX = 256
@@ -190,7 +192,11 @@ class Runner:
         ask = {"turn": held, "execution": self.execution, "code": code, "known": known, "batch": self.batch, **said}
         try:
             answer = await self.client.call("take_turn", ask, FOR_EVER)
-        except Refusal:
+        except Refusal as no:
+            trouble = _troubled(f"refused: {no.message:.{TROUBLE_MAX}}")
+            if no.code in UNSAYABLE and said != trouble:  # it is ours still, and would be given to us again and again
+                _let_go(warm)
+                return await self._report(turn, trouble, None)
             answer = {"turn": {}, "is_taken": False}
         if said["end"] or not answer["is_taken"]:
             _let_go(warm)

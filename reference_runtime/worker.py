@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import trio
 
-from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.client import UNSAYABLE, Client, Patience, Unreachable
 from reference_runtime.evolution import FIRST, Code
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
@@ -238,7 +238,7 @@ class Worker:
 
     async def report(self, ticket: Ticket, outcome: Outcome) -> list[Grant | Ticket]:
         """Have the outcome taken; the leases that come with the answer. A refusal ends it too: the operation is somebody
-        else's, and the word was kept.
+        else's, and the word was kept. What cannot be reported as it is, is reported plainly.
         """
         params = {
             "grant": attrs.asdict(Grant(ticket.attempt, ticket.operation, ticket.generation, ticket.version)),
@@ -252,9 +252,12 @@ class Worker:
         asked = trio.current_time()
         try:
             answer = await self._settle(ticket, outcome, params)
-        except Refusal:
+        except Refusal as no:
             self.log("refused", **_ids(ticket), report=outcome.report, execution=self.execution)
-            return []
+            plain = _plainly(outcome)
+            if no.code not in UNSAYABLE or outcome == plain:
+                return []
+            return await self.report(ticket, plain)  # or it would be given out once more, and sent again
         self.log("reported", **_ids(ticket), report=outcome.report, execution=self.execution)
         return self._taken(answer, asked)
 
@@ -272,7 +275,7 @@ class Worker:
         try:
             answer = await self.client.call("settle", {**params, "ahead": ahead}, FOR_EVER)
         except Refusal as no:
-            if no.code != "too-large":
+            if no.code not in UNSAYABLE:
                 raise
         finally:
             self._runner.looked_ahead(ticket.attempt, ahead, answer.get("ahead", {}))
@@ -327,6 +330,12 @@ class Worker:
 
 def _answered(report: Report, answer: Json) -> Outcome:
     return Outcome(report, answer, facts=Facts(external=external_of(answer)))
+
+
+def _plainly(outcome: Outcome) -> Outcome:
+    """An outcome in words that can be reported in any case; a result that cannot be handed on is as good as lost."""
+    is_result = outcome.report in ("succeeded", "found")
+    return Outcome("unknown" if is_result else outcome.report, detail="what was answered cannot be reported")
 
 
 def _facts_of(error: Exception) -> Facts:

@@ -18,7 +18,21 @@ from reference_runtime.rpc import LINE_BYTES_MAX, Lines
 from reference_runtime.tools import RETRY_AFTER_NS_MAX, Busy, interpret
 from reference_runtime.wire import _in_a_header
 from tests.runtime_plans import answer_to, artifact
-from tests.runtime_rig import approve, branch, call, in_hand, plan, served, sleep, states, under, wait
+from tests.runtime_rig import (
+    FakeTools,
+    approve,
+    branch,
+    call,
+    in_hand,
+    plan,
+    served,
+    sleep,
+    states,
+    under,
+    until,
+    wait,
+    working,
+)
 
 GRANT = {"attempt": "t.1", "operation": "a", "generation": 1, "version": 0}
 SETTLE = {"report": "failed", "answer": {}, "detail": "", "facts": {}, "execution": "e", "limit": 1}
@@ -164,6 +178,26 @@ def test_a_client_is_told_why_it_could_not_be_read(tmp_path):
                 await client.status("\ud800")
 
     trio.run(main)
+
+
+@pytest.mark.parametrize(("service", "state"), [("mailer", "blocked"), ("ledger", "done")])
+@pytest.mark.parametrize("odd", [json.loads("[" * 399 + "]" * 399), float("nan"), "\ud800", "y" * LINE_BYTES_MAX])
+def test_an_answer_that_cannot_be_reported_is_as_good_as_lost(tmp_path, service, state, odd):
+    """It is said that it came to nothing that can be told; so a blind call is not made again, and others have their limits."""
+
+    class Odd(FakeTools):
+        async def call(self, request):
+            answer = await super().call(request)
+            return {**answer, "odd": odd} if len(self.calls) == 1 else answer
+
+    tools = Odd()
+
+    async def main():
+        async with working(tmp_path / "s.db", tools) as client:
+            await client.submit("t", plan(call("a", service)))
+            return await until(client, "t", "done", "blocked")
+
+    assert (trio.run(main)["state"], len(tools.calls)) == (state, 1 if state == "blocked" else 2)
 
 
 def test_what_is_too_large_to_be_asked_is_not_sent(tmp_path):

@@ -252,3 +252,20 @@ def test_a_result_that_is_no_json_is_refused(tmp_path):
     status = _run(tmp_path, WORK, [returns_itself])
     assert status["state"] == "blocked"
     assert "not JSON serializable" in status["reason"]
+
+
+@pytest.mark.parametrize("where", ["asked", "returned"])
+def test_what_cannot_be_reported_of_a_turn_parks_it(tmp_path, where):
+    """Its worker says so once, instead of being given the turn again and again."""
+    turns = []
+
+    @workflow("agent")
+    async def unsayable(ctx: Context, _: Any) -> float:
+        turns.append(ctx.task)
+        if where == "asked":
+            await ctx.call("ledger", {"x": float("nan")})
+        return float("nan")
+
+    status = _run(tmp_path, {"version": 1, "workflow": "agent", "input": None}, [unsayable])
+    assert (status["state"], len(turns)) == ("blocked", 1)
+    assert status["reason"].startswith("refused: not a JSON line: ")
