@@ -366,7 +366,10 @@ class Ownership(Acceptance, Evolution):
             return held
 
     def _take_back_unsent(self, generation: int) -> None:
-        attempt, operation = self._rows("SELECT attempt, operation FROM lease WHERE generation = ?", generation)[0]
+        row = self._row("SELECT attempt, operation FROM lease WHERE generation = ?", generation)
+        if row is None:  # what was handed back before it has decided against it
+            return
+        attempt, operation = row
         op = self._operation(attempt, operation)
         if is_intended := self._open_invocation(generation):
             self._end_invocation(generation, "unsent", "handed back")

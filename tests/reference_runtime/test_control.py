@@ -7,7 +7,22 @@ import pytest
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected
 from tests.runtime_plans import answer_to, artifact, check
-from tests.runtime_rig import call, finish, in_hand, par, plan, run_out, settle, sleep, states, under, undo, wait
+from tests.runtime_rig import (
+    call,
+    finish,
+    in_hand,
+    par,
+    plan,
+    race,
+    run_out,
+    seq,
+    settle,
+    sleep,
+    states,
+    under,
+    undo,
+    wait,
+)
 
 
 def shown(store: Store) -> tuple[str, str | None]:
@@ -361,6 +376,28 @@ def test_a_notice_about_an_earlier_try_counts_when_the_next_one_is_handed_back(s
     status = views.status(store, "t")
     assert (states(status), status["signals"], in_hand(store)) == ({"a": "reconciled"}, {"n": "released"}, {})
     assert status["state"] == ("cancelled" if is_stopping else "done")
+
+
+def test_what_is_handed_back_beside_a_race_that_it_decides(store):
+    """The word about one of them wins the race; what was granted of the others is taken away with it."""
+    store.submit("t", plan(race("r", call("a", "registry"), seq(call("x"), call("b", "mailer")))))
+    (asked,) = store.claim("w", [], 1)
+    settle(store, asked, "unknown")
+    tickets = in_hand(store)
+    settle(store, tickets["a"], "missing")
+    in_hand(store)
+    settle(store, tickets["x"])
+    held = [generation for generation, _ in store.leases()]
+    assert [one.operation for one in store.claim("w", held, 9)] == ["b"]
+    store.signal("t", "n", "notice", {"operation": "a", "nonce": "seen"})
+    store.hand_back("w")
+    assert store.leases() == []
+    assert states(views.status(store, "t")) == {
+        "a": "reconciled",
+        "x": "succeeded",
+        "b": "skipped",
+        "r": "succeeded",
+    }
 
 
 def test_questions_after_a_stop_are_bounded_by_its_grace(store, clock):
