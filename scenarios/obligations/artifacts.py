@@ -148,7 +148,8 @@ def stored_content_is_registered_or_removed(history: History) -> Finding:
     if not all_places or facts.quiet is None or end is None or end.status.state == "blocked":
         return Finding()
     cleared = sum(place.first("removed") is not None for place in all_places)
-    exercised = cleared + sum(was_cut_off(facts, op) for op in artifacts_of_run(facts))
+    is_listed = final_listing(facts) is not None
+    exercised = cleared + (sum(was_cut_off(facts, op) for op in artifacts_of_run(facts)) if is_listed else 0)
     found = [violation for place in all_places if (violation := _left_behind(facts, place)) is not None]
     return Finding(
         exercised + len(found), tuple(found), slow=not found and facts.closed_as() == "slow" and exercised > 0

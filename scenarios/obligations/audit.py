@@ -172,7 +172,8 @@ def control_is_no_result(history: History) -> Finding:
     if stop is None or stop.ok_at is None or stop.disposition == "too-late":
         return Finding()
     after = [seen for seen in facts.statuses if seen.answered > stop.asked_at]
-    met = _met(facts, stop.asked_at) if any(seen.answered > stop.ok_at for seen in after) else frozenset[str]()
+    tells = any(seen.answered > stop.ok_at and (seen.status.operations or seen.status.result) for seen in after)
+    met = _met(facts, stop.asked_at) if tells else frozenset[str]()
     found: dict[str, Violation] = {}
     for seen in after:
         for op, wrong in _made_up(facts, seen, stop):

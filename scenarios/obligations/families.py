@@ -63,7 +63,8 @@ def no_child_outlives_its_owner_unnoticed(history: History) -> Finding:
     for child in let_go if shows_children(facts) else ():
         wrong = _is_in_no_list(facts, child)
         found += [wrong] if wrong else []
-    exercised = len(begun) if end.status.state != "done" else sum(child.detached for child in begun)
+    lodgers = sum(child.detached for child in begun) if shows_children(facts) else 0
+    exercised = lodgers + (sum(not child.detached for child in begun) if end.status.state != "done" else 0)
     return Finding(exercised, tuple(found))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from scenarios.history import History
 from scenarios.index import Facts, look
+from scenarios.lineage import uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request
 from scenarios.plan import Call, Requester
@@ -40,7 +41,8 @@ def older_generation_is_rejected(history: History) -> Finding:
     facts = look(history)
     tested = [one for one in overtaken(facts) if is_known_only_by(facts, one.old)]
     found = {one.old.op: violation for one in tested if (violation := _won(facts, one))}
-    return Finding(len(tested), tuple(found.values()))
+    seen = [one for one in tested if any(use.at > one.resumed for use in uses(facts, one.old.op))]
+    return Finding(len(seen), tuple(found.values()))
 
 
 def _won(facts: Facts, one: Overtaken) -> Violation | None:

@@ -99,9 +99,15 @@ def moving_loses_and_doubles_nothing(history: History) -> Finding:
     moments = sorted({*facts.deaths, *(at for at, action, _ in facts.fired if action in {"full", "eio"})})
     if not moments:
         return Finding()
-    tested = [moment for moment in moments if _on_the_move(facts, moment) > 1 and facts.seen_after(moment)]
+    tested = [moment for moment in moments if _on_the_move(facts, moment) > 1 and _is_told_of(facts, moment)]
     found = (*stranded(facts, moments[0], "a move was cut short"), *_left_out(facts), *_doubled(facts, moments[0]))
     return Finding(len(tested), _firsts(found))
+
+
+def _is_told_of(facts: Facts, index: int) -> bool:
+    """Is it told after event `index` what has become of operations: of each, or that all that is owed is done?"""
+    written = any(said.asked > index and said.body.transitions for said in facts.journals)
+    return written or any(seen.status.operations or seen.status.state == "done" for seen in facts.seen_after(index))
 
 
 def _on_the_move(facts: Facts, index: int) -> int:

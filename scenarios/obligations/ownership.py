@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scenarios.history import History, Resumed
 from scenarios.index import Facts, look
-from scenarios.lineage import fork
+from scenarios.lineage import fork, uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import has_answers, repeated_asks
 from scenarios.verdict import Finding
@@ -42,7 +42,8 @@ def accepted_at_most_once(history: History) -> Finding:
             one, other = split
             sentence = f"{op!r} had been accepted with answer {one.nonce}; with two at work on the run it became {other.nonce}."
             found.append(blame("stale acceptance", sentence, (max(before), one.at, other.at), op))
-    return Finding(len(rivals) if has_answers(facts) else 0, tuple(found))
+    seen = max((use.at for use in uses(facts)), default=-1)
+    return Finding(sum(at < seen for at in rivals) if has_answers(facts) else 0, tuple(found))
 
 
 def _takeovers(facts: Facts) -> Iterator[int]:

@@ -190,7 +190,8 @@ def notice_settles_its_own_unknown(history: History) -> Finding:
     facts = look(history)
     heard = [one for one in facts.notices() if one.ok_at is not None]
     mine = facts.calls.keys() - facts.history.plan.operations_of_children().keys()
-    tested = [one for one in heard if one.about in mine and _was_unknown(facts, one)]
+    unknown = [one for one in heard if one.about in mine and _was_unknown(facts, one)]
+    tested = [one for one in unknown if _is_told_of(facts, one)]
     found = [violation for one in heard if (violation := _misplaced(facts, one)) is not None]
     found += [violation for one in tested if (violation := _unheeded(facts, one)) is not None]
     return Finding(len(tested), tuple(found), slow=bool(tested) and not found and facts.closed_as() == "slow")
@@ -202,6 +203,13 @@ def _was_unknown(facts: Facts, notice: Command) -> bool:
     sent = [one for one in facts.dispatches(op) if one.at < notice.asked_at]
     known = facts.accepted_at.get(op, notice.asked_at) < notice.asked_at
     return bool(sent) and not known and all(one.unanswered for one in facts.requests if one.op == op)
+
+
+def _is_told_of(facts: Facts, notice: Command) -> bool:
+    """Is it seen what came of a notice: its operation in a status, or what follows on it?"""
+    op = notice.about or ""
+    shown = any(seen.operation(op) is not None for seen in facts.seen_after(notice.ok_at or notice.asked_at))
+    return shown or op in facts.accepted_at
 
 
 def _unheeded(facts: Facts, notice: Command) -> Violation | None:

@@ -243,6 +243,8 @@ def wait_ends_in_one_way(history: History) -> Finding:
 def _crossings(facts: Facts, wait: Wait) -> int:
     """Signals of its name that were acknowledged when the time of this wait was over, or may have been."""
     count = 0
+    if not any(wait.id in seen.accepted() for seen in facts.statuses):
+        return count  # nobody has seen how it ended
     for signal in facts.signals:
         if signal.name == wait.signal and signal.ok_at is not None:
             end_ns = _timeout_at_ns(facts, wait, signal.asked_at)
