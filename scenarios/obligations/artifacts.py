@@ -206,7 +206,7 @@ def _was_swept(facts: Facts, place: Place, at: int) -> bool:
     if any(one.at < at for one in tried):
         return True
     listing = final_listing(facts)
-    abandoned = listing is not None and any(
+    abandoned = listing is None or any(
         (one.location, one.state) == (place.location, "abandoned") for one in listing.body
     )
     return abandoned and any(one.unanswered for one in tried)

@@ -235,7 +235,10 @@ def _can_only_be_refused(facts: Facts, call: Requester, seen: Seen) -> bool:
     """
     plan = facts.history.plan
     gates = [one for one in plan.approvals() if one.of == call.id]
-    if any(bar.at <= seen.answered for gate in gates for bar in bars(facts, gate)):
+    denied = any(
+        one.asked_at < seen.answered for gate in gates for one in facts.decisions(gate.id) if one.decision == "deny"
+    )
+    if denied or any(bar.at <= seen.answered for gate in gates for bar in bars(facts, gate)):
         return False
     limited = plan.allowance is not None or plan.deadline_ns is not None or facts.code_changed()
     if not isinstance(call, Call) or limited or call.tries is not None or call.elapsed_ns is not None:

@@ -116,7 +116,7 @@ def _left_lying(facts: Facts) -> str | None:
         return None
     if facts.closed_as() == "bound" and not _is_paused(facts):
         return f"A worker whose code fits is up, and run {facts.history.run!r} does not end; it is shown {last.status.state}."
-    explained = _has_reasons(facts) or _shows_reason(facts, last)
+    explained = _has_reasons(facts) or _shows_reason(facts, last) or _leaves_unknown(facts)
     since_ns = facts.at_ns(last.answered) - facts.at_ns(max(facts.started.values()))
     has_had_time = since_ns >= _NEWS_GRACES * (declared.grace_ns or 0)
     is_over = facts.closed_as() in {"settled", "slow"} and has_had_time
@@ -136,6 +136,11 @@ def _shows_reason(facts: Facts, seen: Seen) -> bool:
         one.state in {"failed", "unresolved"} or (one.state == "unknown" and one.id in blind)
         for one in seen.status.operations
     )
+
+
+def _leaves_unknown(facts: Facts) -> bool:
+    """Is there a call that can be neither looked up nor repeated, and that nobody ever answered for certain?"""
+    return any(facts.uncertain(one) for call in facts.of("blind") for one in facts.dispatches(call.id))
 
 
 def _has_reasons(facts: Facts) -> bool:

@@ -304,7 +304,7 @@ def _given_up(facts: Facts, call: Requester) -> Violation | None:
     last = facts.last_seen()
     tries = call.tries if isinstance(call, Call) else None
     sent = facts.dispatches(call.id)
-    if last is None or not sent or tries is None or len(sent) >= tries or not is_calm(facts, last.asked):
+    if last is None or not sent or tries is None or len(sent) >= tries or not is_calm(facts, last.answered):
         return None
     shown = last.operation(call.id)
     cleared = any(

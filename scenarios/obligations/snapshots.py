@@ -79,7 +79,8 @@ def _is_moving(facts: Facts, seen: Seen) -> bool:
     """Is everything released at once in the state shown? Not in a run that is being stopped, fails, or is short of means."""
     status, plan = seen.status, facts.history.plan
     bound = plan.allowance is not None or plan.deadline_ns is not None
-    stopping = status.cancel is not None or bool(status.paused) or status.phase not in _MOVING
+    told = any(one.asked_at < seen.answered for one in facts.commands if one.verb in {"cancel", "pause"})
+    stopping = told or status.cancel is not None or bool(status.paused) or status.phase not in _MOVING
     failing = any(one.state in {"failed", "unresolved"} for one in status.operations)
     return status.state in {"running", "waiting"} and not (bound or stopping or failing)
 

@@ -160,12 +160,18 @@ def _changed(facts: Facts, asked: int) -> Iterator[Violation]:
         return
     for seen in facts.seen_after(first.answered):
         was, now = first.status.state, seen.status.state
-        if was == "failed" and (now not in TERMINAL or seen.status.attempt != first.status.attempt):
+        if was == "failed" and (now not in TERMINAL or _may_be_pursued_anew(facts, first, seen)):
             return
         if now not in {was, "unknown"} and "cancelled" in {was, now}:
             sentence = f"Run {facts.history.run!r} was shown {was}; a status asked later shows it {now}."
             yield blame("torn view", sentence, (first.answered, asked, seen.asked, seen.answered))
             return
+
+
+def _may_be_pursued_anew(facts: Facts, first: Seen, now: Seen) -> bool:
+    """Is it another attempt, or, where none is shown, may it be one, as the run was started again?"""
+    again = any(first.asked < ask.at < now.answered for ask in facts.asked("start"))
+    return now.status.attempt != first.status.attempt or (now.status.attempt is None and again)
 
 
 def _off_the_record(facts: Facts, over: list[Seen]) -> Iterator[Violation]:
@@ -216,16 +222,16 @@ def unresolved_stays_visible_after_a_stop(history: History) -> Finding:
     for seen in over:
         for op in senders(facts):
             is_own = op in facts.calls and not is_inherited(facts, op) and not may_lose(facts, op)
-            if is_own and _is_open_question(facts, op, seen.asked):
+            if is_own and all(_is_open_question(facts, op, seen.asked, at) for at in (seen.asked, seen.answered)):
                 tested.add(op)
                 if (violation := _denied(facts, op, seen)) is not None:
                     found.setdefault(op, violation)
     return Finding(len(tested), tuple(found.values()))
 
 
-def _is_open_question(facts: Facts, op: str, index: int) -> bool:
-    """Had `op` been sent by event `index`, and could nobody but its receiver know what came of any of its requests?"""
-    sent = [request for request in facts.dispatches(op) if request.at < index]
+def _is_open_question(facts: Facts, op: str, asked: int, index: int) -> bool:
+    """Had `op` been sent by event `asked`, and could nobody but its receiver know by `index` what came of any such request?"""
+    sent = [request for request in facts.dispatches(op) if request.at < asked]
     if not sent or not all(facts.uncertain(request, index) for request in sent) or facts.expired(op, index):
         return False
     told = (one for one in facts.lookups(op) if one.replied_at is not None and one.replied_at < index)

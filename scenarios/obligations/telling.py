@@ -46,7 +46,7 @@ def status_by_handle_from_anywhere(history: History) -> Finding:
             (start.answered_at, ask.answered_at or ask.at),
         )
         for ask in elsewhere
-        if not _is_told(ask) and not facts.struck("wipe", ask.at)
+        if not _is_told(ask) and not facts.struck("wipe", ask.answered_at)
     ]
     return Finding(len(elsewhere), tuple(found[:1]))
 

@@ -13,7 +13,7 @@ from scenarios.obligations.stopping import admitted
 from scenarios.observed import Seen
 from scenarios.plan import Child
 from scenarios.stops import accepted_stop, ended, is_inherited, senders
-from scenarios.unwinding import has_effect
+from scenarios.unwinding import has_effect, learnt_at
 from scenarios.verdict import Finding, Violation
 
 #: States of a compensation that did not come to its end as it should.
@@ -150,6 +150,8 @@ def _is_owed(facts: Facts, of: str, undo: str, last: Seen) -> bool:
     ):
         return False
     names = {one.id for one in facts.history.plan.compensations().values()}
+    if not last.status.operations and any(facts.dispatches(one) and learnt_at(facts, one) is None for one in names):
+        return False
     return not any(
         one.id in names and one.state in {"failed", "unknown", "unresolved"} for one in last.status.operations
     )

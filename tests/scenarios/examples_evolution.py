@@ -115,6 +115,21 @@ holds(
 )
 holds(
     "VER-2",
+    "nobody can know the outcome of a call, and no status lists operations",
+    Story(of("1", "a ledger", "m mailer a"), codes=CODES)
+    .up("engine")
+    .up(code="1")
+    .start()
+    .call("a")
+    .request("m")
+    .applied()
+    .kill()
+    .up(code="2")
+    .status("blocked", reason="outcome-unknown")
+    .settled(),
+)
+holds(
+    "VER-2",
     "the same version again is no deployment",
     begun().kill().up(code="1").call("b").call("c").done().settled(),
     exercised=0,

@@ -122,3 +122,9 @@ breaks(
     story(plan("a ledger")).call("a").done(ops={"a": "dispatched"}),
     "torn view",
 )
+holds(
+    "DUR-4",
+    "what a stop keeps back is not ready, in a status that does not tell of the stop",
+    shows(story().call("a").cancel(), {"a": DONE, "b": HELD, "c": HELD}),
+    exercised=0,
+)
