@@ -120,9 +120,10 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
 
 def _was_dropped(facts: Facts, earlier: Request, later: Request) -> bool:
     """May a worker have dropped a request of its own when its run was to stop or to pause, to send it again later?"""
-    asked = (ask.at for one in facts.commands if one.verb in {"cancel", "pause"} for ask in one.asks)
+    asks = (ask for one in facts.commands if one.verb in {"cancel", "pause"} for ask in one.asks)
     same = earlier.event.incarnation == later.event.incarnation
-    return same and any(earlier.at < at < later.at for at in asked)
+    end = len(facts.history.events)
+    return same and any(ask.at < later.at and earlier.at < (ask.answered_at or end) for ask in asks)
 
 
 def _is_within_lease(facts: Facts, earlier: Request, later: Request, waited_ns: int) -> bool:

@@ -21,7 +21,12 @@ STOPPED = {"a": "unknown", "b": "planned"}
 holds(
     "CAN-2",
     "a worker heeds the stop at once, and drops what it had sent",
-    up(PAIR, grace_ns=500 * MS).request("a").cancel().status("cancelled", ops=STOPPED, cancel="quiescent").applied().reply(),
+    up(PAIR, grace_ns=500 * MS)
+    .request("a")
+    .cancel()
+    .status("cancelled", ops=STOPPED, cancel="quiescent")
+    .applied()
+    .reply(),
     exercised=0,
 )
 breaks(
@@ -64,15 +69,40 @@ holds(
     .settled(),
     exercised=0,
 )
+holds(
+    "OWN-10",
+    "its run was told to pause before it was received, and heeds it afterwards",
+    up(PAIR, lease_ns=100 * MS)
+    .ask("pause", id="p1")
+    .request("a")
+    .answer()
+    .later(10)
+    .go_on()
+    .request("a")
+    .reply("busy")
+    .applied(1)
+    .reply(call=1)
+    .call("a", "saved")
+    .call("b")
+    .done()
+    .settled(),
+    exercised=0,
+)
 LINE = {"sequence": 1, "actor": "worker-1", "authority": "lease", "action": "accept", "target": "r1:a", "at_ns": 5}
 holds(
     "JRN-8",
     "its lines name operations with the run that they are of",
-    up(plan("a ledger")).call("a").status("running", ops={"a": "succeeded a1"}).journal(audit=[LINE]).journal(audit=[LINE]),
+    up(plan("a ledger"))
+    .call("a")
+    .status("running", ops={"a": "succeeded a1"})
+    .journal(audit=[LINE])
+    .journal(audit=[LINE]),
 )
 
 # --- and sent once too often --------------------------------------------------------------------------------------------
-breaks("EFF-5", "a mail that was answered is sent again", up(MAIL).call("a").call("a").call("b").done(), "duplicate effect")
+breaks(
+    "EFF-5", "a mail that was answered is sent again", up(MAIL).call("a").call("a").call("b").done(), "duplicate effect"
+)
 breaks(
     "EFF-5",
     "a mail whose answer was long in coming is sent again",
@@ -88,7 +118,15 @@ breaks(
 holds(
     "EFF-4",
     "an order whose answer was long in coming is looked up, not repeated",
-    up(SHIPMENT).request("a").applied().later(3000).reply(delivery="dropped").look_up("a", "found").call("b").done().settled(),
+    up(SHIPMENT)
+    .request("a")
+    .applied()
+    .later(3000)
+    .reply(delivery="dropped")
+    .look_up("a", "found")
+    .call("b")
+    .done()
+    .settled(),
 )
 
 # --- CAN-3 --------------------------------------------------------------------------------------------------------------
