@@ -19,6 +19,8 @@ from reference_runtime.model import Json, Outcome, Report
 from reference_runtime.rows import Operation
 
 DETACHED = "detached"
+#: By whom a run is held: by a word of its own, or by its owner's; it goes on when it is by nobody. Bits of `attempt.paused`.
+BY_ITSELF, BY_OWNER = 1, 2
 
 
 def share_of(spec: Json) -> Json:
@@ -59,6 +61,8 @@ class Children(Checks):
             self._advance(op.attempt, op.id)
         written = {"code": spec["code"]} if spec.get("code") else {}  # where its parent is of newer code by now
         self._admit(child, written | spec["plan"])
+        if not is_detached and self.is_paused(op.attempt):
+            self.hold(self._current_attempt(child), BY_OWNER, is_held=True)
 
     def child_id(self, op: Operation) -> str:
         """The task id of a leaf's child."""
@@ -127,6 +131,29 @@ class Children(Checks):
         """Stop the child of one leaf, where it is living and its parent's own."""
         for child in self.living(op.attempt, op.id):
             self._stop(child, reason)
+
+    # -- holding
+
+    def is_paused(self, attempt: str) -> bool:
+        """Whether an attempt is paused, by itself or by its owner."""
+        return bool(self._value("SELECT paused FROM attempt WHERE id = ?", attempt))
+
+    def hold(self, attempt: str, by: int, *, is_held: bool) -> None:
+        """Let one that holds an attempt begin or end doing so, and so the attempt with the children it owns."""
+        before: int = self._value("SELECT paused FROM attempt WHERE id = ?", attempt)
+        after = before | by if is_held else before & ~by
+        self._set_attempt(attempt, "paused = ?", after)
+        self._touch(attempt)
+        if bool(before) == bool(after):
+            return
+        if after:
+            self._take_grants_back(attempt)
+        for child in self.living(attempt):
+            self.hold(child, BY_OWNER, is_held=bool(after))
+
+    @abstractmethod
+    def _take_grants_back(self, attempt: str) -> None:
+        """Take back what was granted and not dispatched."""
 
     def living(self, attempt: str, leaf: str | None = None) -> list[str]:
         """The attempts of an attempt's own children (or of one leaf's) that have not ended; a parent is over only when there

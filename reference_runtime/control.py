@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
+from reference_runtime.children import BY_ITSELF
 from reference_runtime.deadlines import Deadlines
 from reference_runtime.model import Json, Kind, Refusal, canonical, digest
 from reference_runtime.rows import Operation
@@ -149,11 +150,11 @@ class Control(Deadlines):
     # -- pausing
 
     def pause(self, task: str, id_: str) -> Json:
-        """Dispatch nothing more of a run until it is unpaused; what is in flight goes on."""
+        """Dispatch nothing more of a run, and of the children it owns, until it is unpaused; what is in flight goes on."""
         return self._set_paused(task, id_, "pause", is_paused=True)
 
     def unpause(self, task: str, id_: str) -> Json:
-        """Make a paused run's work claimable again."""
+        """Make a paused run's work claimable again, and its children's that were not paused by themselves."""
         return self._set_paused(task, id_, "unpause", is_paused=False)
 
     def _set_paused(self, task: str, id_: str, verb: str, *, is_paused: bool) -> Json:
@@ -164,10 +165,7 @@ class Control(Deadlines):
             attempt = self._current_attempt(task)
             over = self._value("SELECT outcome IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt)
             if not over:
-                self._set_attempt(attempt, "paused = ?", is_paused)
-                if is_paused:
-                    self._take_grants_back(attempt)
-                self._touch(attempt)
+                self.hold(attempt, BY_ITSELF, is_held=is_paused)
             return self.keep_command(task, id_, verb, {}, {"disposition": "too-late" if over else "accepted"})
 
     def _take_grants_back(self, attempt: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
 from reference_runtime import views
+from reference_runtime.children import BY_OWNER, Children
 from reference_runtime.control import Control
 from reference_runtime.evolution import FITS
 from reference_runtime.model import canonical
@@ -52,6 +53,24 @@ def repeats_go_on_while_held(patch: Patch) -> None:
         return self._operations(where, self.fits(execution), now_ns, limit) if limit > 0 else []
 
     patch.replace(Ownership, "runnable", runnable)
+
+
+@mutant("pause-spares-children", "SIG-3", shown_by="halt-all/halt@kid/shoes#1.received")
+def pause_spares_children(patch: Patch) -> None:
+    """A pause is of one run, and children that it owns go on."""
+
+    def hold(self: Children, attempt: str, by: int, *, is_held: bool) -> None:
+        if by != BY_OWNER:
+            original(self, attempt, by, is_held=is_held)
+
+    original = Children.hold
+    patch.replace(Children, "hold", hold)
+
+
+@mutant("pause-misses-the-next-child", "SIG-3", shown_by="halt-all/halt@pack#1.received")
+def pause_misses_the_next_child(patch: Patch) -> None:
+    """A pause holds the children that are there; one that is admitted meanwhile begins."""
+    patch.replace(Children, "is_paused", lambda _self, _attempt: False)
 
 
 @mutant("received-is-used", "SIG-4", shown_by="doorbell/early@ack:start:knock+kill@open#1.applied(engine)")

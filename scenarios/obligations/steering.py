@@ -15,7 +15,7 @@ from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_ea
 from scenarios.observed import Command, Request, Seen, Signal
 from scenarios.plan import Call, Wait
 from scenarios.repetition import timely
-from scenarios.stops import first_request, is_inherited, not_begun, senders
+from scenarios.stops import first_request, not_begun, senders
 from scenarios.verdict import Finding, Violation
 
 
@@ -23,7 +23,8 @@ from scenarios.verdict import Finding, Violation
     "SIG-3",
     kind="safety",
     profile="Control",
-    promise="From the acknowledgement of a pause until the run may go on nothing new of it is dispatched; then it goes on.",
+    promise="From the acknowledgement of a pause until the run may go on nothing new of it, or of a child it owns, is "
+    "dispatched; then it goes on.",
     tested_by="pause right after the start, while a call is under way, and while a signal is waited for; kills meanwhile",
     anomaly=("resurrection", "stuck"),
     minimum=3,
@@ -32,19 +33,20 @@ from scenarios.verdict import Finding, Violation
         "a step that ends opens and hands out the next one without asking whether the run is held",
         "what became due while the run was held is not looked for when it may go on",
         "a call that failed before is tried again, run held or not",
+        "the run is held, and what its children do is nobody's business",
     ),
     learnt_from=(),
 )
 def nothing_begins_while_held(history: History) -> Finding:
     facts = look(history)
-    own = [op for op in senders(facts) if not is_inherited(facts, op)]
+    held = list(senders(facts))
     exercised = 0
     found: list[Violation] = []
     for begin, end in facts.stopped:
-        if any(not_begun(facts, op, begin) for op in own):
+        if any(not_begun(facts, op, begin) for op in held):
             exercised += 1 + sum(begin < death < end for death in facts.deaths)
-        found += [one for op in own if (one := _begun_meanwhile(facts, op, begin, end))]
-        found += [one for op in own if (one := _repeated_meanwhile(facts, op, begin, end))]
+        found += [one for op in held if (one := _begun_meanwhile(facts, op, begin, end))]
+        found += [one for op in held if (one := _repeated_meanwhile(facts, op, begin, end))]
     return Finding(exercised, (*found, *_never_let_go(facts)))
 
 

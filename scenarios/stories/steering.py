@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scenarios.interruption import Barrier, Interruption, Site
-from scenarios.plan import Call, Par, Wait
+from scenarios.plan import Call, Child, Par, Seq, Wait
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 _HELD_NS = 2 * NAP_NS
@@ -34,6 +34,29 @@ STORIES = (
             _halt(Site("barrier", "pack", 1, "applied"), _kill("pack", "replied", "worker")),
             _halt(Site("waiting", "word")),
             _halt(Site("barrier", "label", 1, "received"), _kill("label", "replied")),
+        ),
+        generic=False,
+    ),
+    Story(
+        "halt-all",
+        "A run and a child of it are told to wait a moment; the lodger, who is nobody's, goes on.",
+        in_order(
+            ledger("pack"),
+            Child("lodger", Seq("l", (ledger("rent"), ledger("stay", "rent"))), detached=True),
+            Par(
+                "both",
+                (
+                    Child("kid", Seq("k", (ledger("shoes"), ledger("coat", "shoes"), ledger("cap", "coat")))),
+                    ledger("label", "pack"),
+                ),
+            ),
+            ledger("ship", "label"),
+        ),
+        extras=(
+            _halt(Site("barrier", "pack", 1, "received")),
+            _halt(Site("barrier", "kid/shoes", 1, "received")),
+            _halt(Site("barrier", "kid/shoes", 1, "received"), _kill("kid/shoes")),
+            _halt(Site("barrier", "kid/coat", 1, "received"), _kill("kid/coat", "replied", "worker")),
         ),
         generic=False,
     ),

@@ -48,6 +48,38 @@ def test_an_empty_child_is_over_at_once(store):
     assert shown(store)["state"] == "done"
 
 
+def test_a_pause_holds_the_children_with_their_owner(store):
+    """Those that are there and one that comes meanwhile; a detached one is nobody's; one that was paused by itself stays so."""
+    deep = child("k", child("l", call("x"), call("y")))
+    store.submit("t", plan(par(deep, call("a"), child("free", call("f"), detached=True)), child("m", call("z"))))
+    taken = claim(store, 2)
+    store.pause("t/k/l", "own")
+    store.pause("t", "p")
+    assert [shown(store, task)["paused"] for task in ("t", "t/k", "t/k/l", "t/free")] == [True, True, True, False]
+    store = again(store)
+    for one in taken:
+        settle(store, one)
+    assert work_off(store) == ["t/free:f"]
+    store.unpause("t", "u")
+    assert [shown(store, task)["paused"] for task in ("t", "t/k", "t/k/l")] == [False, False, True]
+    assert work_off(store) == []
+    store.unpause("t/k/l", "own-u")
+    assert work_off(store) == ["t/k/l:y", "t/m:z"]
+    assert shown(store)["state"] == "done"
+
+
+def test_a_child_that_is_admitted_during_a_pause_waits(store):
+    """What leads to it was in flight as the pause came; its own unpause does not let it go on before its owner."""
+    store.submit("t", plan(call("a"), child("k", call("x"))))
+    taken = claim(store)
+    store.pause("t", "p")
+    settle(store, taken[0])
+    store.unpause("t/k", "too-soon")
+    assert (shown(store, "t/k")["paused"], work_off(store)) == (True, [])
+    store.unpause("t", "u")
+    assert work_off(store) == ["t/k:x"]
+
+
 def test_children_have_children(store):
     """Ends are handed up from the innermost one."""
     store.submit("t", plan(child("k", child("l", call("x")))))

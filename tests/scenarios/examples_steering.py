@@ -7,12 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from scenarios.plan import Plan
-from tests.scenarios.build import Story, plan
+from scenarios.plan import Child, Plan
+from tests.scenarios.build import Story, plan, seq
 from tests.scenarios.examples import breaks, holds
 
 CHAIN = plan("a ledger", "b ledger a", "c ledger b")
 TWICE = plan("a ledger", "v wait go", "b ledger a,v", "w wait go", "c ledger b,w")
+KID = plan("a ledger", Child("kid", seq("k1 ledger", "k2 ledger k1")), "b ledger a")
+LODGER = plan("a ledger", Child("lodger", seq("l1 ledger", "l2 ledger l1"), detached=True), "b ledger a")
 HELM = plan("a ledger", "b ledger a")
 OPEN = {"a": "succeeded a1", "v": "succeeded sig:1", "b": "planned", "w": "planned", "c": "planned"}
 OVER = {"a": "succeeded a1", "v": "succeeded sig:1", "b": "succeeded b1", "w": "succeeded sig:2", "c": "succeeded c1"}
@@ -69,6 +71,28 @@ breaks(
     "SIG-3",
     "the call that ends opens the next one",
     story().request("a").halt().applied().reply().call("b").go_on().call("c").done().settled(),
+    "resurrection",
+)
+holds(
+    "SIG-3",
+    "the child waits with its owner, whatever it was at",
+    story(KID).call("a").request("kid/k1").halt().applied().reply().later(300).go_on().call("kid/k2").call("b").done(),
+)
+holds(
+    "SIG-3",
+    "the lodger is nobody's, and goes on",
+    story(LODGER).request("a").halt().applied().reply().go_on().call("lodger/l1").call("b").done(),
+)
+holds(
+    "SIG-3",
+    "a lodger that was there before goes on",
+    story(LODGER).call("a").call("lodger/l1").halt().call("lodger/l2").go_on().call("b").done(),
+    exercised=0,
+)
+breaks(
+    "SIG-3",
+    "the child of a run that is held goes on",
+    story(KID).call("a").request("kid/k1").halt().applied().reply().call("kid/k2").go_on().call("b").done().settled(),
     "resurrection",
 )
 breaks(
