@@ -31,7 +31,7 @@ SCHEMA = "simkit/event/1"
 
 World = Literal["process", "simulated"]
 #: `clean`: nothing was violated by a run of which no violation was expected. `stopped`: it was not to be run to its end.
-Answer = Literal["reproduced", "fixed", "clean", "different", "diverged", "stopped"]
+Answer = Literal["reproduced", "fixed", "clean", "different", "diverged", "stopped", "inconclusive"]
 #: "caught" is by its own obligation and nothing else.
 Fate = Literal["caught", "caught by another", "survived"]
 
@@ -162,6 +162,7 @@ class Replayed:
     altered: str = attrs.field(
         default="", metadata={LATER: True}
     )  # how the case is not what simkit wrote, if it is not
+    reason: str = attrs.field(default="", metadata={LATER: True})  # for "inconclusive": why no run says anything
 
 
 @attrs.frozen

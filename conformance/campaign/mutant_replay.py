@@ -8,6 +8,7 @@ import attrs
 
 from conformance.campaign.judging import judge_simulated
 from conformance.campaign.matrix import SCHEDULES_MAX, check_target
+from conformance.campaign.vitality import doubt
 from conformance.events import CampaignBegan, Replayed
 from conformance.mutants import find
 from conformance.simulate import simulate
@@ -56,7 +57,8 @@ def replay_mutant(
         if id_ in docket.claimed
         for one in finding.violations
     ]
-    answer = "reproduced" if kinds else "clean"
+    why = "" if kinds else doubt(last)
+    answer = "reproduced" if kinds else "inconclusive" if why else "clean"
     got = ", ".join(dict.fromkeys(kinds))
     case_id = docket.cases[-1] if docket.cases else None
-    return Replayed(answer, scenario.name, case_id, got=got, times=int(bool(kinds)), of=made)  # type: ignore[arg-type]
+    return Replayed(answer, scenario.name, case_id, got=got, times=int(bool(kinds)), of=made, reason=why)  # type: ignore[arg-type]

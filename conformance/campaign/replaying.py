@@ -2,6 +2,7 @@
 
 A simulated case repeats its departures and its schedule and must give the same trace digest, see `resimulating`. A case of
 real processes repeats plan and interruptions a few times, compares obligation and anomaly, and says how often they showed.
+That nothing is violated is said only where a run was judged, has settled, and was struck by all that was to strike it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from conformance.campaign import real
 from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.mutant_replay import replay_mutant
 from conformance.campaign.resimulating import resimulate
+from conformance.campaign.vitality import doubt
 from conformance.events import CampaignBegan, Replayed
 from conformance.look import NOTHING
 from conformance.manifest import FILE
@@ -218,7 +220,11 @@ def _replay_real(
     if not again and len(seen) < TIMES and stopping():
         raise KeyboardInterrupt  # too few runs to say what it does now
     got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
+    doubts = [doubt(one) for one in seen]
+    telling = sum(not words for words in doubts)
     answer = "reproduced" if again else "different" if shown else "clean" if case is None else "fixed"
+    if not shown and not telling:
+        answer = "inconclusive"
     return Replayed(
         answer,  # type: ignore[arg-type]
         scenario.name,
@@ -226,7 +232,8 @@ def _replay_real(
         expected=wanted or "",
         got=got,
         times=len(again),
-        of=len(seen),
+        of=sum(one.problem is None for one in seen) if shown or not telling else telling,
+        reason="; ".join(dict.fromkeys(doubts)) if answer == "inconclusive" else "",
     )
 
 

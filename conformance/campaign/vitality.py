@@ -51,6 +51,17 @@ class Vitality:
         return "; a higher tier tries more" if tier in {"smoke", "core"} else ""
 
 
+def doubt(judged: Judged) -> str:
+    """Why a run in which nothing was violated says nothing; empty where it does say something."""
+    if judged.problem is not None:
+        return "it could not be judged"
+    if judged.unsettled:
+        return "it never settled"
+    if judged.slow:
+        return "it was kept only within four times the bound"
+    return f"{', '.join(judged.unfired)} never struck" if judged.unfired else ""
+
+
 def is_undisturbed(judged: Judged) -> bool:
     """Was nothing to strike this run, and did nothing?"""
     if judged.history is None or judged.problem is not None or judged.fired or judged.unfired:

@@ -163,7 +163,8 @@ def replay(
 ) -> int:
     """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target, on real
     processes, or with --mutant in simulation. Says reproduced, fixed,
-    different or diverged, and at which event; of a scenario without violations that nothing was violated. Events are
+    different or diverged, and at which event; of a scenario without violations that nothing was violated, or, where no run
+    was struck, settled and judged, that this is inconclusive. Events are
     numbered from 0; --until, --break and --trace are for simulated cases, and PYTHONBREAKPOINT names another debugger.
     """
 
@@ -248,6 +249,7 @@ _REPLAY_CODES = {
     "clean": ExitCode.PASSED,
     "diverged": ExitCode.DIVERGED,
     "stopped": ExitCode.PASSED,
+    "inconclusive": ExitCode.INCONCLUSIVE,
 }
 
 

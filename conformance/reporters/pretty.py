@@ -30,6 +30,7 @@ _ANSWER_STYLES = {
     "fixed": "green",
     "clean": "green",
     "stopped": "cyan",
+    "inconclusive": "yellow",
 }
 
 

@@ -29,6 +29,7 @@ _ANSWERS: Mapping[str, str] = {
     "different": "something else was violated",
     "diverged": "the run left the recorded path, so it proves nothing",
     "stopped": "the run was stopped on its way, as asked, and not judged",
+    "inconclusive": "nothing was violated, and no run put it to the test",
 }
 
 
@@ -185,6 +186,7 @@ def replayed(event: e.Replayed) -> list[tuple[str, str]]:
         ("case", event.altered),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
+        ("why", event.reason),
         ("got" if event.answer != "diverged" else "followed", _got(event)),
         ("how often", f"{event.times} of {event.of}" if event.of > 1 and event.answer != "clean" else ""),
         ("digest", _digests(event)),

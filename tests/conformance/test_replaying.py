@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from conformance import campaign
 from conformance import events as e
 from conformance.campaign import judging, real
+from conformance.campaign.docket import Judged
 from conformance.cli import explain
 from conformance.reporters import wording
-from conformance.simulate import scenario_to_json
+from conformance.simulate import scenario_from_json, scenario_to_json
 from conformance.store import Store
 from conformance.targets import ADAPTERS, parse
 from scenarios import catalogue
@@ -24,7 +26,7 @@ from scenarios.history import History
 from scenarios.interruption import Scenario
 from scenarios.verdict import Finding, Violation
 from simkit.case import Case
-from simkit.errors import SimkitError
+from simkit.errors import Problem, SimkitError
 
 pytestmark = pytest.mark.usefixtures("one_promise")
 MUTANT, SEED = "ack-before-commit", 9
@@ -376,3 +378,36 @@ def test_a_mutant_in_a_scenario_that_does_not_show_it_is_clean(store: Store) -> 
         stopping=never,
     )
     assert (answer.answer, answer.times) == ("clean", 0)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        ({"unfired": ("kill@bill#1.replied",)}, "kill@bill#1.replied never struck"),
+        ({"unsettled": True}, "it never settled"),
+        ({"findings": {"DUR-6": Finding(1, slow=True)}}, "it was kept only within four times the bound"),
+        ({"problem": Problem("kill-missed", "it ended by itself", "worker")}, "it could not be judged"),
+    ],
+    ids=["unstruck", "unsettled", "slow", "unjudged"],
+)
+@pytest.mark.parametrize("whole", [0, 1])
+def test_runs_that_say_nothing_call_no_case_fixed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, run: dict[str, Any], told: str, whole: int
+) -> None:
+    """A run that was not struck, did not settle or was not judged shows nothing: without another one, nothing is known."""
+    case = real_case("naive")
+    scenario = scenario_from_json(case.scenario)
+    runs = [Judged(scenario.name, None, {}) for _ in range(whole)]
+    runs += [Judged(**{"scenario": scenario.name, "seed": None, "findings": {}, **run}) for _ in range(3 - whole)]
+
+    def run_all(_target: object, _python: str, _runs: object, take: Callable[[Judged], object], *_: object) -> None:
+        for one in runs:
+            take(one)
+
+    monkeypatch.setattr(real, "run_all", run_all)
+    answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    if whole:
+        assert (answer.answer, answer.times, answer.of, answer.reason) == ("fixed", 0, whole, "")
+    else:
+        assert (answer.answer, answer.times, answer.reason) == ("inconclusive", 0, told)
+        assert ("why", told) in wording.replayed(answer)
