@@ -141,11 +141,23 @@ class Crew:
 
     async def _launch(self, name: str, code: str | None = None) -> Unit:
         self._launched += 1
-        if code is None:
-            code = self.code if name == self.worker_name else self._others.get(name, "")
-        unit = await self._world.launch(name, self._launched, code=code, forget=self._forgets.pop(name, ""))
-        self._recorder.add(Started(self._world.now_ns(), unit.incarnation, name, code))
-        return unit
+        incarnation, told = self._launched, code
+        if told is None:
+            told = self.code if name == self.worker_name else self._others.get(name, "")
+        is_born = False
+
+        def born() -> None:  # recorded here: it may call services long before it answers the kit
+            nonlocal is_born
+            is_born = True
+            self._recorder.add(Started(self._world.now_ns(), incarnation, name, told))
+
+        try:
+            return await self._world.launch(name, incarnation, code=told, forget=self._forgets.pop(name, ""), born=born)
+        except SimkitError as error:
+            if is_born:
+                by_itself = error.problem.code == "worker-died-at-start"
+                self._recorder.add(Died(self._world.now_ns(), incarnation, name, "exited" if by_itself else "killed"))
+            raise
 
     async def kill(self, unit: Unit, *, power: bool = False, state: str | None = None) -> None:
         self._doomed.add(unit.incarnation)

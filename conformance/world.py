@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 
@@ -141,6 +141,14 @@ REBATCH = "SIMKIT_REBATCH"
 BATCHES = 3
 
 
+#: Told that a unit has come into being.
+Born: TypeAlias = "Callable[[], None]"
+
+
+def unheard() -> None:
+    """Nobody minds."""
+
+
 class World(Protocol):
     """Where a target runs."""
 
@@ -157,9 +165,12 @@ class World(Protocol):
     def serving(self, outside: Outside, gate: Gate) -> AbstractAsyncContextManager[None]:
         """In this block the target's calls reach `outside`, through `gate`."""
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> Unit:
         """Start a unit; its control channel, if it has one, is ready. `code`: which version of the code it is to be,
-        `forget`: what of its state it is to drop as it boots; both are told in its environment.
+        `forget`: what of its state it is to drop as it boots; both are told in its environment. `born` is called as it
+        comes to be, before anything that it does can be seen; where launching fails after that, it has ended.
         """
 
     def entrust(self, names: Sequence[str]) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
 from conformance.hosted import Hosted, hosted
 from conformance.processes import Processes, UnitProcess, environment
-from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
+from conformance.world import BATCHES, REBATCH, REBUILT, Sighting, unheard
 from conformance.worlds import clocks
 from conformance.worlds.clocks import Clock
 from conformance.worlds.pulse import Pulse
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from conformance.targets import Target
+    from conformance.world import Born
     from simkit.services import Gate, Outside
 
 _MS = 1_000_000
@@ -150,11 +151,14 @@ class ProcessWorld:
         ]
         return Sighting(tuple(files), tuple(found))
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> RealUnit:
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> RealUnit:
         assert self._hosted is not None, "units are launched inside `serving`"
         port = await self._hosted.open_port(incarnation)
         state = self._state(unit)
         room = self._rooms.setdefault(unit, Room())
+        born()  # now: while it is being started it may run already
         process = await self._processes.start(
             f"{self._target.name} {unit} #{incarnation}",
             room.command(self._target.command(unit, self._python)),
@@ -171,7 +175,11 @@ class ProcessWorld:
             real.control = ControlChannel(
                 process.stdin, process.stdout, peer=process.name, last_words=process.last_words
             )
-            await process.first(lambda: self._greet(real))
+            try:
+                await process.first(lambda: self._greet(real))
+            except SimkitError:
+                await process.end()
+                raise
         return real
 
     async def _greet(self, unit: RealUnit) -> None:

@@ -24,7 +24,7 @@ import trio
 
 from conformance.canaries import canary, is_found
 from conformance.control import ControlChannel
-from conformance.world import BATCHES, REBATCH, REBUILT, Sighting
+from conformance.world import BATCHES, REBATCH, REBUILT, Born, Sighting, unheard
 from simkit.disk import CrashState
 from simkit.network import OUTSIDE
 from simkit.process import Process
@@ -215,7 +215,9 @@ class SimulatedWorld:
                 found.append(f"logs:{name}")
         return Sighting(("store", "logs"), tuple(found))
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> SimulatedUnit:
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> SimulatedUnit:
         host = self._world.host(unit)
         if any(process.alive for process in host.processes):
             host = self._world.host(f"{unit}{incarnation}")
@@ -236,6 +238,7 @@ class SimulatedWorld:
         else:
             launched = await self._launch_worker(unit, incarnation, host, environment)
         self._units.append(launched)
+        born()  # it has not taken a step
         return launched
 
     async def _launch_worker(

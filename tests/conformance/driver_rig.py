@@ -16,7 +16,7 @@ import trio
 from conformance.canaries import canary
 from conformance.control import Answer
 from conformance.driver import Observation, observe
-from conformance.world import Bounds, Sighting, Subject, Unit
+from conformance.world import Born, Bounds, Sighting, Subject, Unit, unheard
 from scenarios.history import Declared, OperationStatus, Status
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import Call, Plan, Seq, Sleep, Wait
@@ -112,19 +112,22 @@ class ToyWorld:
         self.outside, self.gate = outside, gate
         yield
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
-        await self.begin_launch()
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> Unit:
+        await self.begin_launch(born)
         fresh = ToyUnit(self, unit, incarnation)
         self.units.append(fresh)
         if unit == "worker":
             self.nursery.start_soon(fresh.live)
         return fresh
 
-    async def begin_launch(self) -> None:
-        """A launch takes a while, and may be refused."""
+    async def begin_launch(self, born: Born) -> None:
+        """A launch takes a while, and may be refused; until then nothing comes to be."""
         await trio.sleep(self.habits.boots_take_ns / 1e9)
         if self.minds_damage("refuse"):
             raise _problem("adapter-gone")
+        born()
 
     def minds_damage(self, habit: str) -> bool:
         """Whether there is damage, and this is what the runtime does about it."""

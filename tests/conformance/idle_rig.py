@@ -12,7 +12,7 @@ from conformance import targets
 from conformance.control import Answer
 from conformance.driver import Observation, observe
 from conformance.subject import subject_of
-from conformance.world import Unit
+from conformance.world import Born, Unit, unheard
 from scenarios.history import TERMINAL, OperationStatus, Status
 from scenarios.interruption import Scenario
 from scenarios.plan import Plan
@@ -72,8 +72,10 @@ class _IdleWorld(ToyWorld):
         super().__init__(Habits(), nursery)
         self.show, self.plan, self.looks = show, plan, 0
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
-        await self.begin_launch()
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> Unit:
+        await self.begin_launch(born)
         fresh = _IdleUnit(self, unit, incarnation)
         self.units.append(fresh)
         return fresh

@@ -166,7 +166,7 @@ def test_a_number_of_seeds_that_is_none_is_told(engine: Callable[..., FakeEngine
 def test_each_answer_of_a_replay_has_its_code(
     engine: Callable[..., FakeEngine], monkeypatch: pytest.MonkeyPatch, capsys: Any, answer: Any, code: int
 ) -> None:
-    """Reproduced and different are violations, fixed passes, diverged is its own code, and what says nothing is inconclusive."""
+    """Reproduced and different are violations, fixed passes, diverged has its own code, what says nothing is inconclusive."""
     monkeypatch.setattr(Store, "load_case", lambda _self, wanted: {"id": wanted})
     fake = engine(lambda _emit, _stopping: e.Replayed(answer, "seed/7", "0123"))
     assert cli.main(["replay", "0123"]) == code

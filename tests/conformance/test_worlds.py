@@ -16,13 +16,16 @@ import pytest
 import trio
 
 from conformance import targets
+from conformance.crew import Crew
 from conformance.helper.simkit_adapter import serve_streams
 from conformance.processes import Processes
 from conformance.recorder import Recorder
-from conformance.world import Unit, World
+from conformance.subject import subject_of
+from conformance.world import Patience, Unit, World
 from conformance.worlds.process import ProcessWorld
 from conformance.worlds.room import CAN_BE_TAKEN
 from conformance.worlds.simulated import SimulatedWorld
+from scenarios.history import Died, Received, Started
 from simkit import world as simulation
 from simkit.errors import SimkitError
 from simkit.services import Outside, open_gate
@@ -123,9 +126,16 @@ def simulated(talk: Callable[[SimulatedWorld, Module], Awaitable[T]], module: Mo
     return simulation.run(main, tape=Tape.from_seed(1), limits=Limits(steps=100_000)).unwrap()
 
 
-def process(folder: Path, talk: Callable[[ProcessWorld], Awaitable[T]], *units: str, clock: bool = False) -> T:
+def process(
+    folder: Path,
+    talk: Callable[[ProcessWorld], Awaitable[T]],
+    *units: str,
+    clock: bool = False,
+    program: str = PROGRAM,
+    recorder: Recorder | None = None,
+) -> T:
     (folder / "adapter").mkdir()
-    (folder / "adapter" / "adapter.py").write_text(PROGRAM)
+    (folder / "adapter" / "adapter.py").write_text(program)
     naive = targets.parse("naive")
     worker = attrs.evolve(naive.manifest.units["worker"], command=("{python}", "adapter.py"), clock=clock)
     others = {name: attrs.evolve(worker, command=("{python}", "-c", "input()"), control=False) for name in units}
@@ -136,14 +146,14 @@ def process(folder: Path, talk: Callable[[ProcessWorld], Awaitable[T]], *units: 
         with trio.fail_after(30):
             async with Processes() as processes:
                 world = ProcessWorld(target, sys.executable, folder, processes, 1)
-                async with world.serving(_outside(world), open_gate):
+                async with world.serving(_outside(world, recorder), open_gate):
                     return await talk(world)
 
     return trio.run(main)
 
 
-def _outside(world: World) -> Outside:
-    return Outside(world.nonce, Recorder("r", world.now_ns), world.now_ns)
+def _outside(world: World, recorder: Recorder | None = None) -> Outside:
+    return Outside(world.nonce, recorder or Recorder("r", world.now_ns), world.now_ns)
 
 
 async def shown(unit: Unit) -> dict[str, Any]:
@@ -217,6 +227,42 @@ def test_secrets_are_found_in_the_words_that_a_simulated_unit_ends_with() -> Non
         return world.scan(secrets).found
 
     assert simulated(talk, Broken()) == ("logs:card",)
+
+
+#: Calls as it recovers, long before it speaks to the kit; told to, it ends over it.
+EAGER = """
+import os, sys
+from simkit_adapter import call, serve, state_folder
+call({"op": "call", "id": "a", "service": "reader"}, "r", {})
+if (state_folder() / "bad").exists():
+    sys.exit("bad state")
+class Adapter:
+    def status(self, run):
+        return {"state": "running"}
+serve(Adapter())
+"""
+
+
+def test_nothing_is_seen_of_a_worker_before_it_has_started(tmp_path: Path) -> None:
+    """In the history its start comes before its first call, also of one that never answers the kit; and then its end."""
+    recorder = Recorder("r", time.monotonic_ns)
+    subject = subject_of(targets.parse("naive").manifest)
+
+    async def talk(world: ProcessWorld) -> None:
+        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        await crew.ensure_up()
+        assert crew.worker is not None
+        await crew.kill(crew.worker)
+        (tmp_path / "state" / "bad").touch()
+        crew.is_damaged = True
+        await crew.ensure_up()
+
+    process(tmp_path, talk, program=EAGER, recorder=recorder)
+    seen = [
+        (type(one).__name__, one.incarnation) for one in recorder.events if isinstance(one, Started | Received | Died)
+    ]
+    assert seen == [(kind, worker) for worker in (1, 2) for kind in ("Started", "Received", "Died")]
+    assert [one.cause for one in recorder.events if isinstance(one, Died)] == ["killed", "exited"]
 
 
 async def wiped(world: World) -> list[list[str]]:

@@ -17,7 +17,7 @@ import trio
 from conformance.control import Answer
 from conformance.driver import Observation, observe
 from conformance.manifest import Verb
-from conformance.world import Sighting, Subject, Unit
+from conformance.world import Born, Sighting, Subject, Unit, unheard
 from scenarios.history import ApprovalStatus, Declared, OperationStatus, Status
 from scenarios.interruption import Interruption, Scenario
 from scenarios.plan import (
@@ -83,8 +83,10 @@ class VerbsWorld(ToyWorld):
         self.launches: list[tuple[str, int, str, str]] = []  # unit, incarnation, code, forget
         self.secrets: dict[str, str] = {}
 
-    async def launch(self, unit: str, incarnation: int, *, code: str = "", forget: str = "") -> Unit:
-        await self.begin_launch()
+    async def launch(
+        self, unit: str, incarnation: int, *, code: str = "", forget: str = "", born: Born = unheard
+    ) -> Unit:
+        await self.begin_launch(born)
         self.launches.append((unit, incarnation, code, forget))
         fresh = VerbsUnit(self, unit, incarnation)
         self.units.append(fresh)
