@@ -178,13 +178,19 @@ def _was_stopped(facts: Facts, request: Request) -> bool:
 
 def is_calm(facts: Facts, seen: Seen, ns: int) -> bool:
     """Has everybody been there, with nothing happening to them, for `ns` before a status was asked and until its answer?"""
-    begins, ends = facts.storm
     since_ns = facts.at_ns(seen.asked) - ns
     before = facts.history.events[: seen.answered]
     last = {event.unit: event for event in before if isinstance(event, Started | Died)}
     recent = any(isinstance(event, _MISHAPS) for event in before if event.at_ns >= since_ns)
     is_down = any(isinstance(event, Died) for event in last.values())
-    return not (recent or is_down or begins < seen.answered < ends)
+    return not (recent or is_down or _is_stormy(facts, seen, since_ns))
+
+
+def _is_stormy(facts: Facts, seen: Seen, since_ns: int) -> bool:
+    """Did the world misbehave at any time from then on until a status was answered? What it held up takes its time after it."""
+    begins, ends = facts.storm
+    has_begun, has_ended = begins < min(ends, seen.answered), ends < seen.answered
+    return has_begun and not (has_ended and facts.at_ns(ends) <= since_ns)
 
 
 _MISHAPS = (Started, Died, Paused, Resumed, Fired)
