@@ -121,10 +121,13 @@ class Client:
         total_s = float("inf") if patience.total_ns is None else patience.total_ns / NS
         end, tries, crowded = trio.current_time() + total_s, 0, list[Refusal]()
         while (now := trio.current_time()) < end:
+            refused = len(crowded)
             with trio.move_on_at(min(end, now + patience.answer_ns / NS)):
                 answer = await self._ask(verb, params, crowded)
                 if answer is not None:
                     return answer
+            if len(crowded) == refused:  # what befell this connection may have befallen those that were idle with it
+                await self._let_go_of_idle()
             self._note_silence(now)
             await trio.sleep_until(min(end, trio.current_time() + self.backoff_ns(tries, patience) / NS))
             tries += 1
@@ -181,11 +184,14 @@ class Client:
             return True
         return False
 
+    async def _let_go_of_idle(self) -> None:
+        """Close the connections that nobody uses; closing one forcefully does not wait."""
+        with trio.CancelScope(shield=True):
+            while self._idle:
+                await trio.aclose_forcefully(self._idle.pop().stream)
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Let go of the idle connections; closing one forcefully does not wait."""
-        with trio.CancelScope(shield=True):
-            while self._idle:
-                await trio.aclose_forcefully(self._idle.pop().stream)
+        await self._let_go_of_idle()

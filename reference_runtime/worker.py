@@ -18,6 +18,7 @@ from reference_runtime.evolution import FIRST, Code
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
 from reference_runtime.performing import Performer
+from reference_runtime.rpc import CROWDED
 from reference_runtime.runner import Runner
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
 from reference_runtime.workflow import Workflow
@@ -291,8 +292,9 @@ class Worker:
             await self._empty_handed()
         if self.execution and not self._holding:
             with trio.move_on_after(self._lease_s):
-                answer = await self.client.call("release", {"execution": self.execution}, FAREWELL)
-                self.log("released", execution=self.execution, generations=answer["released"])
+                answer = await self._unless_unheard("release", {"execution": self.execution}, FAREWELL)
+                if answer is not None:  # or what it holds comes back when its leases end
+                    self.log("released", execution=self.execution, generations=answer["released"])
 
     async def _empty_handed(self) -> None:
         while self._holding:
@@ -301,22 +303,33 @@ class Worker:
 
     async def _keep_leases(self) -> None:
         """Tell the server, three times a term, that what we hold is in good hands."""
-        patience = attrs.evolve(FOR_EVER, total_ns=int(self._lease_s * NS))
+        # a connection that fell silent is given up in time for another one to be tried
+        answer_ns = min(FOR_EVER.answer_ns, int(self._lease_s * NS / 4))
+        patience = Patience(total_ns=int(self._lease_s * NS), answer_ns=answer_ns)
         while True:
             await trio.sleep(self._lease_s / 3)
             if not self._holding:
                 continue
             asked, generations = trio.current_time(), sorted(self._holding)
-            try:
-                answer = await self.client.call(
-                    "heartbeat", {"execution": self.execution, "generations": generations}, patience
-                )
-            except Unreachable:
+            said = {"execution": self.execution, "generations": generations}
+            answer = await self._unless_unheard("heartbeat", said, patience)
+            if answer is None:
                 continue
             for generation in generations:
                 if generation in self._holding and generation not in answer["lost"]:
                     self._holding[generation] = asked + self._lease_s
             self._heed_stops(answer["stopping"], answer["lost"])
+
+    async def _unless_unheard(self, verb: str, params: Json, patience: Patience) -> Json | None:
+        """An answer, or None where the server gave none in time, or never had room for the connection."""
+        try:
+            return await self.client.call(verb, params, patience)
+        except Unreachable:
+            return None
+        except Refusal as no:
+            if no.code != CROWDED:
+                raise
+            return None
 
     def _heed_stops(self, stopping: list[int], lost: list[int]) -> None:
         """Give up calls that a stop has left alone for its whole grace, and that were then taken from us: nobody waits for

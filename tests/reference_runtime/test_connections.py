@@ -13,20 +13,21 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
 
-from reference_runtime import Client, Patience, Server, Store, Unreachable
+from reference_runtime import Client, Patience, Server, Store, Unreachable, Worker
 from reference_runtime.connections import Connections, descriptors_for
-from reference_runtime.log import Log
+from reference_runtime.log import OFF, Log
 from reference_runtime.model import Refusal
 from reference_runtime.rpc import Lines, parse_answer
-from tests.runtime_rig import MS, call, plan
+from reference_runtime.server import LEASE_NS
+from tests.runtime_rig import MS, FakeTools, call, plan, served, until
 
 SHORT = Patience(total_ns=1000 * MS, backoff_ns_max=10 * MS)
 PING = b'{"id": 1, "verb": "ping", "params": {}}\n'
 
 
 @contextlib.asynccontextmanager
-async def listening(path: Path, connections_max: int, log: Log) -> AsyncIterator[int]:
-    server = Server(Store.open(str(path)), connections=Connections(connections_max, log=log))
+async def listening(path: Path, connections_max: int, log: Log = OFF, lease_ns: int = LEASE_NS) -> AsyncIterator[int]:
+    server = Server(Store.open(str(path)), lease_ns=lease_ns, connections=Connections(connections_max, log=log))
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(server.serve, "127.0.0.1", 0)
         yield listeners[0].socket.getsockname()[1]
@@ -223,3 +224,95 @@ def test_a_refusal_is_raised_where_nothing_else_was_ever_said():
             nursery.cancel_scope.cancel()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def test_a_worker_outlives_a_time_without_room(tmp_path):
+    """No connection is to be had for a whole lease's term: its heartbeats are refused, and it goes on with what it has."""
+    reached, go_on = trio.Event(), trio.Event()
+
+    async def slow():
+        reached.set()
+        await go_on.wait()
+
+    async def main():
+        async with listening(tmp_path / "s.db", 2, lease_ns=100 * MS) as port, trio.open_nursery() as nursery:
+            async with Client("127.0.0.1", port) as client:
+                await client.submit("t", plan(call("a", "reader")))
+            worker = Worker(Client("127.0.0.1", port), FakeTools({"a": [slow]}), slots=2)
+            nursery.start_soon(worker.run)
+            await reached.wait()
+            others = []
+            while not worker.client._silent_since:  # until what it asks over a new connection is refused
+                others.append(await trio.open_tcp_stream("127.0.0.1", port))
+                await trio.sleep(0.02)
+            await trio.sleep(0.3)
+            for one in others:
+                await one.aclose()
+            go_on.set()
+            async with Client("127.0.0.1", port) as client:
+                await until(client, "t", "done")
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+class Middle:
+    """Hands on what is said to a server, until `fall_silent`: then every connection there is stays open and says no more."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.open: list[trio.CancelScope] = []
+
+    def fall_silent(self) -> None:
+        for one in self.open:
+            one.cancel()
+
+    async def converse(self, stream: trio.SocketStream) -> None:
+        async with await trio.open_tcp_stream("127.0.0.1", self.port) as beyond:
+            with trio.CancelScope() as scope:
+                self.open.append(scope)
+                async with trio.open_nursery() as both:
+                    both.start_soon(self.hand_on, stream, beyond)
+                    await self.hand_on(beyond, stream)
+                    both.cancel_scope.cancel()
+                return
+            await trio.sleep_forever()
+
+    async def hand_on(self, source: trio.SocketStream, target: trio.SocketStream) -> None:
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while data := await source.receive_some():
+                await target.send_all(data)
+
+
+def test_an_owner_whose_connections_fall_silent_is_not_doubled(tmp_path):
+    """All it had are dead, the idle ones too: it finds a new one before its lease ends, however short that is."""
+    reached, go_on = trio.Event(), trio.Event()
+    heard = []
+
+    async def slow():
+        reached.set()
+        await go_on.wait()
+
+    async def main():
+        async with served(tmp_path / "s.db", lease_ns=1000 * MS) as (server, port), trio.open_nursery() as nursery:
+            middle = Middle(port)
+            (listener,) = await nursery.start(partial(trio.serve_tcp, middle.converse, 0, host="127.0.0.1"))
+            owner = Client("127.0.0.1", listener.socket.getsockname()[1])
+            first, second = FakeTools({"a": [slow]}), FakeTools()
+            async with Client("127.0.0.1", port) as client:
+                await client.submit("t", plan(call("a", "reader")))
+                nursery.start_soon(Worker(owner, first).run)
+                await reached.wait()
+                for _ in range(3):
+                    owner._idle.append(await owner._connect())
+                middle.fall_silent()
+                nursery.start_soon(Worker(Client("127.0.0.1", port), second).run)
+                await trio.sleep(2)
+                heard.extend(server._holders)
+                go_on.set()
+                await until(client, "t", "done")
+            nursery.cancel_scope.cancel()
+        return len(first.calls), len(second.calls)
+
+    assert trio.run(main) == (1, 0)
+    assert len(heard) == 1

@@ -106,3 +106,20 @@ def test_a_worker_stops_without_a_server():
                 worker.stop()
 
     trio.run(main)
+
+
+def test_a_worker_stops_though_its_server_is_gone(tmp_path):
+    """It has nothing in hand, and its last word is taken by nobody: that is no reason to end otherwise than it was told to."""
+    logged: list[str] = []
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            async with served(tmp_path / "s.db") as (server, port):
+                worker = Worker(Client("127.0.0.1", port), FakeTools(), log=Log(logged.append))
+                nursery.start_soon(worker.run)
+                while not server._work:  # noqa: ASYNC110 - until it waits for work
+                    await trio.sleep(0.001)
+            worker.stop()
+
+    trio.run(main)
+    assert [json.loads(line)["event"] for line in logged] == ["ready", "stopping"]
