@@ -24,7 +24,7 @@ from typing import Final, Self, TypeVar
 
 import trio
 
-from conformance import members
+from conformance import machine, members
 from simkit.errors import ExitCode, Problem, SimkitError
 
 T = TypeVar("T")
@@ -317,7 +317,8 @@ class Processes:
         """Start `command` with exactly the variables `env`, error output appended to the file `stderr`.
 
         Without `control` its standard output goes there too: nobody would read it, and a full pipe would stop it.
-        Raises SimkitError `worker-cannot-start` when there is no such program, folder or right to run it.
+        Raises SimkitError `worker-cannot-start` when there is no such program, folder or right to run it, and `machine-short`
+        when the system has no process, descriptor or room left for it.
         """
         if len(self._units) >= UNITS_MAX:
             raise SimkitError(_cannot_start(name, command, cwd, f"{UNITS_MAX} processes were started already"))
@@ -334,6 +335,9 @@ class Processes:
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno in machine.SHORTAGES:
+                what = f"{name} cannot be started: {error.strerror}"
+                raise SimkitError(machine.short(what, _origin(command, cwd))) from error
             raise SimkitError(_cannot_start(name, command, cwd, str(error))) from error
         unit = UnitProcess(
             name,

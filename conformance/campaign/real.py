@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from conformance import evidence, install
+from conformance import evidence, install, machine
 from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
@@ -25,7 +26,7 @@ from simkit.errors import Problem, SimkitError
 from simkit.tape import Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.events import Emit
     from conformance.install import Installed
@@ -115,18 +116,35 @@ async def _run_all(
 
 async def judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:
     """One run, judged, with what its units wrote; or why it cannot be judged."""
+    try:
+        with _folder() as folder:
+            return await _judged(target, python, seed, scenario, folder)
+    except SimkitError as error:
+        return Judged(scenario.name, seed, {}, problem=error.problem)
+
+
+async def _judged(target: Target, python: str, seed: int | None, scenario: Scenario, folder: Path) -> Judged:
     histories: list[History] = []
-    with tempfile.TemporaryDirectory(prefix="simkit-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        try:
-            seen = await observe_real(target, python, scenario, folder, histories.append)
-        except SimkitError as error:
-            history = histories[0] if histories else None
-            logs = evidence.logs(folder)
-            return Judged(scenario.name, seed, {}, history=history, problem=error.problem, logs=logs)
-        # In a thread, so that the other runs are looked at meanwhile.
-        found = await trio.to_thread.run_sync(judge_real, target, scenario, seen, seed)
-        return attrs.evolve(found, logs=evidence.logs(folder))
+    try:
+        seen = await observe_real(target, python, scenario, folder, histories.append)
+    except SimkitError as error:
+        history = histories[0] if histories else None
+        problem = machine.no_room(folder) or error.problem
+        return Judged(scenario.name, seed, {}, history=history, problem=problem, logs=evidence.logs(folder))
+    if full := machine.no_room(folder):
+        return Judged(scenario.name, seed, {}, history=seen.history, problem=full, logs=evidence.logs(folder))
+    # In a thread, so that the other runs are looked at meanwhile.
+    found = await trio.to_thread.run_sync(judge_real, target, scenario, seen, seed)
+    return attrs.evolve(found, logs=evidence.logs(folder))
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """An empty folder for one run, gone when the block is left. Raises SimkitError where none is to be had."""
+    with contextlib.ExitStack() as stack:
+        with machine.giving("no folder can be made for the files of a run", "TMPDIR"):
+            made = tempfile.TemporaryDirectory(prefix="simkit-", ignore_cleanup_errors=True)
+        yield Path(stack.enter_context(made))
 
 
 def run_seeds(

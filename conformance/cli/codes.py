@@ -185,6 +185,11 @@ CODES: Mapping[str, Code] = {
         ("a process stuck in the kernel (state D)", "an overloaded machine"),
         "Look at the processes the message names.",
     ),
+    "machine-short": Code(
+        "the machine had no room, no process or no descriptor left; what ran then is not judged",
+        ("a full disk, mostly where temporary files are", "a limit on processes or open files", "too many jobs"),
+        "Free space, choose another place with TMPDIR, raise the limits (ulimit -a), or run fewer jobs.",
+    ),
     "mutant-seeds-range": Code(
         "the number of drawn seeds for each mutant is out of range", (), "Give --seeds a number from 0."
     ),

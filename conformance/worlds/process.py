@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from conformance import ports
+from conformance import machine, ports
 from conformance.canaries import canary, is_found
 from conformance.control import PROTOCOL, ControlChannel
 from conformance.evidence import BY_HAND
@@ -156,7 +156,9 @@ class ProcessWorld:
     ) -> RealUnit:
         assert self._hosted is not None, "units are launched inside `serving`"
         port = await self._hosted.open_port(incarnation)
-        state = self._state(unit)
+        with machine.giving("cannot make the folder of a unit", str(self._folder)):
+            state = self._state(unit)
+            self._clock(unit)
         room = self._rooms.setdefault(unit, Room())
         born()  # now: while it is being started it may run already
         process = await self._processes.start(
@@ -167,7 +169,8 @@ class ProcessWorld:
             stderr=self._folder / f"{unit}-{incarnation}.log",
             control=self._target.manifest.units[unit].control,
         )
-        with (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
+        doing = "cannot note how a unit was started"
+        with machine.giving(doing, str(self._folder)), (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
             notes.write(f"# {process.name}\n{process.by_hand}\n")
         room.belongs_to(process)
         real = RealUnit(unit, incarnation, process, state, room, self._clocks.get(unit))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -397,3 +399,23 @@ def test_units_do_not_inherit_this_python(monkeypatch: pytest.MonkeyPatch) -> No
         "SIMKIT_SERVICES"
     ]
     assert env["LANG"] == "C.UTF-8"
+
+
+def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path) -> None:
+    """No unit can be started, which says nothing of its command."""
+
+    async def main() -> Problem:
+        usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+        async with Processes() as units:
+            with contextlib.ExitStack() as stack:
+                stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 2, usual[1]))
+                with pytest.raises(SimkitError) as caught:
+                    await units.start(
+                        "w", (*PYTHON, "pass"), cwd=tmp_path, env=environment({}), stderr=tmp_path / "w.log"
+                    )
+        return caught.value.problem
+
+    problem = trio.run(main)
+    assert (problem.code, problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
+    assert problem.what == "w cannot be started: Too many open files"

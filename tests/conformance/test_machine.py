@@ -1,0 +1,81 @@
+"""A machine that is short of room: what runs then is not judged, and nobody is blamed for it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import trio
+
+from conformance import machine
+from conformance.campaign import real
+from conformance.campaign.docket import Judged
+from conformance.driver import Observation
+from conformance.evidence import BY_HAND
+from conformance.targets import parse
+from scenarios import catalogue
+from scenarios.history import Declared, History
+from simkit.errors import ExitCode, Problem, SimkitError
+
+SCENARIO = catalogue.by_name("chain/undisturbed")
+
+
+def judged() -> Judged:
+    assert SCENARIO is not None
+    return trio.run(functools.partial(real.judged, parse("naive"), sys.executable, None, SCENARIO))
+
+
+def put(monkeypatch: pytest.MonkeyPatch, problem: Problem | None) -> None:
+    """Let every run end with this problem, or with an empty history."""
+
+    async def observe_real(*_: object) -> Observation:
+        if problem is not None:
+            raise SimkitError(problem)
+        assert SCENARIO is not None
+        return Observation(History(real.RUN, SCENARIO.plan, Declared(), ()), (), ())
+
+    monkeypatch.setattr(real, "observe_real", observe_real)
+
+
+@pytest.mark.parametrize("problem", [None, Problem("worker-keeps-dying", "it died", "w", exit_code=ExitCode.TARGET)])
+def test_a_run_without_room_is_not_judged(monkeypatch: pytest.MonkeyPatch, problem: Problem | None) -> None:
+    """Nor is a harness that could not go on for want of it called broken."""
+    put(monkeypatch, problem)
+    assert judged().problem == problem
+    monkeypatch.setattr(machine, "free_bytes", lambda _folder: 4096)
+    found = judged()
+    assert found.problem is not None
+    assert (found.problem.code, found.problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
+    assert found.problem.what.startswith("4096 bytes are left")
+    assert not found.findings
+
+
+def test_a_folder_that_is_not_to_be_had_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as a run that cannot be judged, and what was judged before stands."""
+
+    def refused(*_: object, **__: object) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refused)
+    found = judged()
+    assert found.problem is not None
+    assert found.problem.code == "machine-short"
+    assert "No usable temporary directory" in found.problem.what
+
+
+def test_a_full_disk_while_a_unit_is_started_is_no_bug(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The kit's own notes of the run find no room."""
+    (tmp_path / BY_HAND).symlink_to("/dev/full")
+
+    class Made(tempfile.TemporaryDirectory[str]):
+        def __enter__(self) -> str:
+            return str(tmp_path)
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", Made)
+    found = judged()
+    assert found.problem is not None
+    assert found.problem.code == "machine-short"
+    assert "No space left on device" in found.problem.what
