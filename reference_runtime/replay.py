@@ -16,9 +16,10 @@ id alone and take no number, so that one draw more shifts nothing. The check of 
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -42,7 +43,7 @@ from reference_runtime.commands import (
     Stopped,
     Trouble,
 )
-from reference_runtime.model import Json, digest
+from reference_runtime.model import Json, canonical, digest
 
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
 COMMANDS_MAX = 10_000
@@ -104,9 +105,16 @@ class Replay:
         self._waiting: dict[str, _Branch] = {}
         self._early: dict[str, Outcome] = {}  # outcomes of operations this code has not asked for yet
         self._ready: deque[_Branch] = deque()
-        self._root = _Branch("", start())
-        self._branches = [self._root]
-        self._ready.append(self._root)
+        self._branches: list[_Branch] = []
+        begun: object = start()
+        if not isinstance(begun, Coroutine):
+            self.trouble = Misuse(
+                f"a workflow is an async function that returns; this one gave {type(begun).__qualname__}"
+            )
+            return
+        root = _Branch("", begun)
+        self._branches.append(root)
+        self._ready.append(root)
         self._run()
 
     def deliver(self, outcome: Outcome) -> None:
@@ -147,7 +155,7 @@ class Replay:
         """Let go of the function, wherever it is; it can issue nothing more."""
         for branch in reversed(self._branches):
             for _ in range(CLOSES_MAX):
-                with suppress(RuntimeError, Exception, Stopped, ContinueAsNew, ForeignAwait):
+                with _whatever_it_raises():
                     branch.coroutine.close()
                     break
 
@@ -169,7 +177,9 @@ class Replay:
             asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
         except StopIteration as stop:
             self._over(branch, stop.value, None)
-        except (Exception, Stopped, ContinueAsNew, ForeignAwait) as raised:  # noqa: BLE001 - it is the workflow's end
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - it is the workflow's end, and of nothing else that runs here
             self._over(branch, None, raised)
         else:
             self._take(branch, asked)
@@ -185,7 +195,7 @@ class Replay:
     def _refuse_foreign(self, branch: _Branch, asked: object) -> None:
         message = f"a workflow may await operations of its context only; {_foreign(branch.coroutine, asked)}"
         self.trouble = Misuse(message)
-        with suppress(StopIteration, Exception, ForeignAwait, Stopped, ContinueAsNew):
+        with _whatever_it_raises():
             branch.coroutine.throw(ForeignAwait(message))  # so that what it entered is left in order
 
     # -- commands
@@ -215,8 +225,8 @@ class Replay:
         if self.issued > COMMANDS_MAX:
             self.trouble = Misuse(f"more than {COMMANDS_MAX} commands; cut the history with continue_as_new")
         expected = self._expected.pop(_slot(command), None)
-        if expected is None:
-            self.fresh.append(command)
+        if expected is None:  # what it says is what it says now, whatever the function does with its lists afterwards
+            self.fresh.append(attrs.evolve(command, spec=json.loads(canonical(spec))))
         elif expected != command:
             self.trouble = Divergence(command.branch, command.sequence, expected, command)
 
@@ -294,6 +304,17 @@ class Replay:
             self.end = Returned(value)
 
 
+@contextmanager
+def _whatever_it_raises() -> Iterator[None]:
+    """For a function that is let go: what it has to say to that is of no interest."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001, S110 - as above
+        pass
+
+
 def _slot(command: Command) -> tuple[str, int | str]:
     """Where a command is looked for in history: its place, or for a draw its id."""
     return (command.branch, command.id if command.kind == DRAW else command.sequence)
@@ -330,8 +351,8 @@ def _name(branch: _Branch, name: str) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """An error as a reason: one that carries its own `reason` speaks for itself."""
-    reason = getattr(error, "reason", None)
+    """An error as a reason: one that carries its own `reason` speaks for itself, if that was meant for a reader."""
+    reason = None if isinstance(error, UnicodeError | OSError) else getattr(error, "reason", None)
     return str(reason) if isinstance(reason, str) else f"raised: {type(error).__name__}: {error}"
 
 

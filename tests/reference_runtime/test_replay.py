@@ -18,6 +18,7 @@ from hypothesis import given, settings
 
 from reference_runtime import replay as replaying
 from reference_runtime.commands import Continued, Divergence, Misuse, Outcome, Raised, Returned, Stopped
+from reference_runtime.model import digest
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
 from tests.replay_rig import PROGRAMS, Log, again, live, perform
@@ -340,6 +341,96 @@ def test_ends():
 
     ends = [_begin(one).end for one in (returns, raises, fails, cuts)]
     assert ends == [Returned(3), Raised("raised: KeyError: 'x'"), Raised("a failed: no"), Continued({"n": 1})]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SystemExit(3), "raised: SystemExit: 3"),
+        (asyncio.CancelledError(), "raised: CancelledError: "),
+        (GeneratorExit(), "raised: GeneratorExit: "),
+        (BaseExceptionGroup("two", [SystemExit(1)]), "raised: BaseExceptionGroup: two (1 sub-exception)"),
+        (
+            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+            "raised: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        ),
+    ],
+)
+@pytest.mark.parametrize("depth", [0, 1])
+def test_whatever_a_workflow_raises_is_its_own_end(error, said, depth):
+    """Also what would end a process: others have their work in hand in the same one."""
+
+    async def raises():
+        raise error
+
+    async def within():
+        await CTX.gather(raises(), CTX.wait("never"))
+
+    assert _begin(within if depth else raises).end == Raised(said)
+
+
+def test_an_interrupt_is_no_end_of_a_workflow():
+    """It was meant for the worker, in whose code ever it arrived."""
+
+    async def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _begin(interrupted)
+
+
+def _plain() -> dict[str, int]:
+    return {"n": 1}
+
+
+async def _yielding() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize(("function", "named"), [(_plain, "dict"), (_yielding, "async_generator")])
+def test_a_function_that_cannot_be_driven_is_refused(function, named):
+    """It may be mended, and tried again; what it asked for is nothing."""
+    replay = _begin(function)
+    assert str(replay.check()) == f"refused: a workflow is an async function that returns; this one gave {named}"
+    assert (replay.end, replay.fresh) == (None, [])
+    replay.close()
+
+
+def test_what_is_asked_for_is_what_was_said_when_it_was():
+    """A list that goes on growing is in a command as it was, however many outcomes come in between: its digest says so."""
+    log: list[str] = []
+
+    async def one():
+        await CTX.call("ledger", id="a")
+        log.append("a")
+        await CTX.call("ledger", {"log": log}, id="c")
+
+    async def two():
+        await CTX.call("ledger", id="b")
+        log.append("b")
+
+    async def agent():
+        await CTX.gather(one(), two())
+
+    replay = _begin(agent)
+    replay.deliver(_ok("a"))
+    replay.deliver(_ok("b"))
+    (asked,) = [command for command in replay.fresh if command.id == "c"]
+    assert asked.spec["params"] == {"log": ["a"]}
+    assert asked.digest == digest(asked.spec)
+    replay.close()
+
+
+def test_a_signal_with_nothing_in_it_has_come():
+    """What a wait gives when its time was over is told apart from what it gives for an empty signal."""
+
+    async def agent():
+        return [await CTX.wait("go", timeout_ns=5), await CTX.wait("go", timeout_ns=5)]
+
+    replay = _begin(agent)
+    replay.deliver(Outcome("go#1", "succeeded", {}))
+    replay.deliver(Outcome("go#2", "succeeded"))
+    assert replay.end == Returned([{}, None])
 
 
 async def _cut() -> None:
