@@ -34,6 +34,8 @@ TROUBLE_MAX = 1000
 #: Turns at a time, and functions kept warm in between.
 TURNS = 8
 WARM_MAX = 256
+#: How many turns a function takes one right after the other before it is the others' time.
+FOLLOWING_MAX = 8
 FOR_EVER = Patience(total_ns=None)
 
 
@@ -113,15 +115,17 @@ class Runner:
         self._ahead: dict[str, trio.Event] = {}  # their attempts: set when that is over
         self._nursery: trio.Nursery | None = None
         self._holding: set[int] = set()
+        self._put_off = 0  # turns that are ours, and that come again with the next claim
 
     async def run(self) -> None:
         try:
             async with trio.open_nursery() as self._nursery:
                 while True:
                     turns = await self._claim()
+                    self._put_off = 0
                     async with trio.open_nursery() as nursery:
                         for turn in turns:
-                            nursery.start_soon(self._perform, turn)
+                            nursery.start_soon(self._perform, turn, FOLLOWING_MAX)
         finally:
             self._nursery = None
             while self._warm:
@@ -133,20 +137,22 @@ class Runner:
             "codes": {name: one.code for name, one in self.workflows.items()},
             "warm": {attempt: warm.known for attempt, warm in self._warm.items()},
             "holding": sorted(self._holding),
-            "limit": TURNS,
+            "limit": TURNS + self._put_off,  # or who always has one more turn would leave no room
             "batch": self.batch,
         }
         answer = await self.client.call("claim_turns", ask, FOR_EVER)
-        turns: list[Json] = answer["turns"]
-        return turns
+        return [turn for turn in answer["turns"] if turn["generation"] not in self._holding]  # nor taken up meanwhile
 
-    async def _perform(self, turn: Json) -> None:
-        """Run a turn, and those that follow at once from its report."""
+    async def _perform(self, turn: Json, most: float = float("inf")) -> None:
+        """Run a turn, and those that follow at once from its report, `most` in all. One more is left to a claim: what is ours
+        and not listed as held is given to us again, beside what is due of others.
+        """
         attempt = turn["attempt"]
         while attempt in self._ahead:
             await self._ahead[attempt].wait()
         warm = self._warm.pop(attempt, None)
-        while turn:
+        while turn and most > 0:
+            most -= 1
             generation = turn["generation"]
             self._holding.add(generation)
             try:
@@ -156,6 +162,7 @@ class Runner:
                 return
             finally:
                 self._holding.discard(generation)
+        self._put_off += bool(turn)
         if warm is not None:
             self._keep(attempt, warm)
 

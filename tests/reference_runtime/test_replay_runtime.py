@@ -269,3 +269,40 @@ def test_what_cannot_be_reported_of_a_turn_parks_it(tmp_path, where):
     status = _run(tmp_path, {"version": 1, "workflow": "agent", "input": None}, [unsayable])
     assert (status["state"], len(turns)) == ("blocked", 1)
     assert status["reason"].startswith("refused: not a JSON line: ")
+
+
+@workflow("busy")
+async def busy(ctx: Context, n: int) -> None:
+    """Always has one more turn."""
+    await ctx.now()
+    ctx.continue_as_new(n + 1)
+
+
+@workflow("quick")
+async def quick(_: Context, __: Any) -> int:
+    return 7
+
+
+def test_workflows_that_never_rest_leave_room_for_others(tmp_path, monkeypatch):
+    """One worker has more of them than turns at a time: those that need a single turn have it, and none of the busy ones is stuck."""
+    monkeypatch.setattr(runner, "TURNS", 1)
+
+    async def main() -> Json:
+        async with served(tmp_path / "s.db") as (server, port), _client(port) as client:
+            async with _worker(port, FakeTools(), busy, quick):
+                for name in ("a", "b"):
+                    await client.submit(name, {"version": 1, "workflow": "busy", "input": 0})
+                    await client.submit(f"{name}-quick", {"version": 1, "workflow": "quick", "input": None})
+                status = await until(client, "b-quick", "done")
+                with trio.fail_after(DEADLINE_S):
+                    for _ in range(2):
+                        seen = _segments(server)
+                        while not all(now > then for now, then in zip(_segments(server), seen, strict=True)):  # noqa: ASYNC110
+                            await trio.sleep(0.01)
+            return status
+
+    assert trio.run(main)["result"] == 7
+
+
+def _segments(server: Any) -> list[int]:
+    return [row[0] for row in server.store._rows("SELECT segment FROM workflow WHERE name = 'busy' ORDER BY attempt")]
