@@ -1,5 +1,5 @@
-"""What the machine that tests could not give: room, a process, a descriptor. Whatever a harness did then says nothing of it, and
-nothing of its adapter.
+"""What the machine that tests could not give: room, a process, a descriptor. Whatever a harness did then says nothing of it
+or of its adapter.
 """
 
 from __future__ import annotations

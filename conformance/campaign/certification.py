@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance import targets
 from conformance.campaign import proof, real
@@ -22,14 +22,17 @@ from conformance.certificate import (
     environment,
 )
 from conformance.events import CampaignBegan, Installing
+from conformance.files import telling
 from conformance.recomputed import evidence_of, grants_told, why_not
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import demanded
 from simkit.case import kit_version
+from simkit.errors import ExitCode, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.campaign.proof import Proof
     from conformance.events import Emit
@@ -62,13 +65,17 @@ def certify(
     installed = real.environment_of(parsed, emit)  # first: what cannot be installed is no campaign
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     docket = Docket(parsed, origin_of(parsed, "process"), store, emit, tier=tier)
+    bytes_ = adapter_bytes(parsed.folder, store.root)  # before anything of it runs
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     docket.tell_unfired()
+    if changed := _changed(bytes_, adapter_bytes(parsed.folder, store.root)):
+        docket.doubt_all(_not_one_target(parsed, changed))
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping, jobs=jobs)
     verdicts = docket.verdicts(proven.uncaught(), demands, uncovered(parsed))
     complete = docket.runs == len(scenarios) and proven.whole
-    return _certificate(parsed, tier, demands, installed, proven, docket, verdicts, complete=complete)
+    digest = _digest(parsed, installed, bytes_)
+    return _certificate(parsed, tier, demands, installed, digest, proven, docket, verdicts, complete=complete)
 
 
 def _scenarios(target: Target, tier: catalogue.Tier) -> list[Scenario]:
@@ -82,6 +89,7 @@ def _certificate(
     tier: str,
     demands: RequirementSet,
     installed: Installed,
+    digest: str,
     proven: Proof,
     docket: Docket,
     verdicts: Mapping[str, Verdict],
@@ -90,15 +98,8 @@ def _certificate(
 ) -> Certificate:
     harness = target.manifest.harness
     packages = dict(one.split("==", 1) for one in installed.packages if "==" in one)
-    settings = {
-        **target.describe()["limits"],
-        **target.manifest.settings,
-        **target.manifest.configurations[target.configuration].env,
-    }
     return Certificate(
-        subject=Subject(
-            harness.name, target.version, target.configuration, harness.storage, _digest(target, installed)
-        ),
+        subject=Subject(harness.name, target.version, target.configuration, harness.storage, digest),
         kit=Kit(kit_version(), demands.title, demands.digest),
         world="process",
         durability="kill",
@@ -106,7 +107,7 @@ def _certificate(
         claims=tuple(Claim(id_, one.statement, one.source) for id_, one in target.claims.items()),
         obligations=tuple(_row(id_, verdicts[id_], docket.total[id_], demands) for id_ in OBLIGATIONS),
         mutants=Mutants(proven.count, proven.total, tuple(sorted(proven.uncaught()))),
-        environment=environment(packages, settings),
+        environment=environment(packages, _settings(target)),
         profiles=tuple(
             Profile(one.profile, one.granted, why_not(one, verdicts), one.uncovered)
             for one in grants_told(verdicts, demands, target.claims)
@@ -134,11 +135,55 @@ def _row(id_: str, verdict: Verdict, seen: Tally, demands: RequirementSet) -> Ob
     )
 
 
-def _digest(target: Target, installed: Installed) -> str:
+def _settings(target: Target) -> dict[str, Any]:
+    """What the manifest tells of settings, what its units were given, and, whatever those say, the limits the kit kept to."""
+    manifest = target.manifest
+    units = {f"{unit}.{name}": value for unit, one in manifest.units.items() for name, value in one.env.items()}
+    return {
+        **manifest.settings,
+        **units,
+        **manifest.configurations[target.configuration].env,
+        **target.describe()["limits"],
+    }
+
+
+#: Folders of the kit's and of tools, in which nothing of an adapter lies; and all whose names begin with a dot.
+_NOT_OF_IT = frozenset({"__pycache__"})
+
+
+def adapter_bytes(folder: Path, store: Path) -> dict[str, str]:
+    """The digest of each file of an adapter, by its path in the folder; of none in `store`, which is the kit's own."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        strange = any(part in _NOT_OF_IT or part.startswith(".") for part in inside.parts[:-1])
+        if strange or path.is_relative_to(store.absolute()) or not path.is_file():
+            continue
+        with telling(path):
+            found[inside.as_posix()] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    return found
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Files of before that are others now, or gone; what a harness has left beside them is no part of it."""
+    return [name for name, digest in before.items() if after.get(name) != digest]
+
+
+def _not_one_target(target: Target, changed: Sequence[str]) -> Problem:
+    return Problem(
+        "target-changed",
+        f"{', '.join(changed[:_SHOWN_MAX])} of {target.name}: changed while it was certified",
+        str(target.folder),
+        "one and the same adapter in all runs: the certificate names it by its digest",
+        "certify again, and let nobody edit it meanwhile; what a harness writes belongs in SIMKIT_STATE",
+        ExitCode.TARGET,
+    )
+
+
+_SHOWN_MAX = 5
+
+
+def _digest(target: Target, installed: Installed, bytes_: Mapping[str, str]) -> str:
     """What was certified, down to the adapter's bytes and every resolved package."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(path for path in target.folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    digest.update(json.dumps([target.version, target.configuration, list(installed.packages)]).encode())
-    return digest.hexdigest()
+    parts = [dict(bytes_), target.version, target.configuration, list(installed.packages)]
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

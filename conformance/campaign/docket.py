@@ -205,6 +205,11 @@ class Docket:
                 told.add(kind)
         return problem
 
+    def doubt_all(self, problem: Problem) -> None:
+        """Something is wrong with the campaign itself: tell it, and let nothing pass."""
+        self._troubles.append(problem)
+        self._emit(Trouble(problem))
+
     def verdicts(
         self,
         uncaught: Mapping[str, Sequence[str]] | None = None,

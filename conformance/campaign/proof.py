@@ -1,15 +1,18 @@
 """The proof of the judges: every mutant of the reference runtime, run in simulation until its own obligation catches it.
 
 A certificate states how many mutants this build caught; an obligation with a surviving mutant is an unproven check. The
-proof costs seconds to minutes and depends only on the code of the four packages, so it is kept in the user's cache folder
-under their digest.
+proof costs seconds to minutes and depends only on the files of the four packages and what they run on, so it is kept in the
+user's cache folder under the digest of these.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import sys
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,15 +89,23 @@ def prove(
 
 
 def build_digest() -> str:
-    """The digest of every module of the four packages."""
-    digest = hashlib.blake2b(digest_size=12)
+    """The digest of all that the proof hangs on: every file of the four packages, manifests among them, this Python, and
+    what they are built on.
+    """
+    digest = hashlib.blake2b("\n".join((sys.version, *_dependencies())).encode(), digest_size=12)
     for package in _PACKAGES:
         assert package.__file__ is not None
         root = Path(package.__file__).parent
-        for path in sorted(root.rglob("*.py")):
+        for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
             digest.update(str(path.relative_to(root.parent)).encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _dependencies() -> list[str]:
+    """What the kit is built on, with the versions that are installed."""
+    wanted = (re.match(r"[\w.-]+", one) for one in metadata.requires("simkit") or () if "extra ==" not in one)
+    return sorted(f"{one[0]}=={metadata.version(one[0])}" for one in wanted if one is not None)
 
 
 def _read(path: Path) -> Proof | None:

@@ -295,6 +295,11 @@ CODES: Mapping[str, Code] = {
         "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
     "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
+    "target-changed": Code(
+        "files of the adapter changed while it was certified, so that its runs were not all of one target",
+        ("somebody edited it", "the harness writes into the adapter's folder"),
+        "Certify again; what a harness writes belongs in SIMKIT_STATE.",
+    ),
     "target-missing": Code("no target was named", (), "Name one: `simkit list adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),
     "target-unsupported": Code(

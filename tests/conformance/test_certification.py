@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from conformance.campaign.docket import Judged
 from conformance.install import Installed
 from conformance.mutants import all_mutants
 from conformance.store import Store
+from conformance.targets import ADAPTERS, parse
 from scenarios.interruption import Scenario
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import DRAFTS, REQUIREMENT_SETS
@@ -39,7 +44,13 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     """Certifies the reference runtime by runs that show this."""
 
     def certify(
-        shown: Callable[[int], Finding], *, uncaught: Sequence[str] = (), set_: str | None = None, **odd: Any
+        shown: Callable[[int], Finding],
+        *,
+        uncaught: Sequence[str] = (),
+        set_: str | None = None,
+        target: str = "reference",
+        meanwhile: Callable[[], object] = bool,
+        **odd: Any,
     ) -> Any:
         findings = {id_: shown(place) for place, id_ in enumerate(OBLIGATIONS)}
 
@@ -50,6 +61,7 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             take: Callable[[Judged], object],
             *_: object,
         ) -> None:
+            meanwhile()
             for seed, scenario in scenarios[: odd.pop("runs", 2)]:
                 take(attrs.evolve(Judged(scenario.name, seed, findings), **odd))
 
@@ -58,7 +70,7 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         monkeypatch.setattr(real, "environment_of", lambda *_: Installed("python", ("toy==1.0",), None, fresh=False))
         monkeypatch.setattr(proof, "prove", lambda *_, **__: proof.Proof(caught))
         return certification.certify(
-            "reference",
+            target,
             config=None,
             tier="smoke",
             requirements=set_,
@@ -105,3 +117,69 @@ def test_odd_campaigns_are_read_back_too(certified: Callable[..., c.Certificate]
     made = certified(shown, **odd)
     read_back(made)
     assert all(row.verdict != "pass" for row in made.obligations)
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """A copy of an adapter that may be changed, with a setting that is named like a limit."""
+    folder = tmp_path / "own"
+    shutil.copytree(ADAPTERS / "naive", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / "adapter.toml").read_text()
+    (folder / "adapter.toml").write_text(f"{text}\n[settings]\nsettle_ms = 1\npool = 2\n")
+    return folder
+
+
+def test_an_adapter_that_changes_meanwhile_is_not_certified(
+    certified: Callable[..., c.Certificate], adapter: Path
+) -> None:
+    """Its digest would be of something else than what ran; what the harness leaves beside it, or the kit, changes nothing."""
+
+    def leave(name: str) -> None:
+        (adapter / name).parent.mkdir(exist_ok=True)
+        (adapter / name).write_text("new")
+
+    first = certified(OUTCOMES["held"], target=str(adapter))
+    assert any(row.verdict == "pass" for row in first.obligations)
+    for name in (".simkit/j", "__pycache__/a.pyc"):
+        leave(name)
+    second = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("left.log"))
+    assert second.subject.digest == first.subject.digest
+    assert any(row.verdict == "pass" for row in second.obligations)
+    third = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("adapter.py"))
+    read_back(third)
+    assert {row.verdict for row in third.obligations} == {"error", "not-claimed"}
+    assert "adapter.py of naive: changed" in next(row.reason for row in third.obligations if row.verdict == "error")
+
+
+def test_the_digest_is_of_names_too(tmp_path: Path) -> None:
+    """The same bytes in another place, or cut at another place, are another adapter."""
+    digests: list[dict[str, str]] = []
+    for files in ({"a/x": "12", "b/x": "3"}, {"a/x": "1", "b/x": "23"}, {"b/x": "12", "c/x": "3"}):
+        folder = tmp_path / str(len(digests))
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text(text)
+        digests.append(certification.adapter_bytes(folder, tmp_path / "store"))
+    assert len({str(one) for one in digests}) == 3
+
+
+def test_settings_hide_no_limit(certified: Callable[..., c.Certificate], adapter: Path) -> None:
+    """The limits stated are those that were kept to, whatever the manifest calls its settings."""
+    settings = certified(OUTCOMES["held"], target=str(adapter)).environment.settings
+    assert (settings["settle_ms"], settings["pool"]) == (parse(str(adapter)).manifest.limits.settle_ms, 2)
+
+
+def test_a_proof_is_of_one_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another manifest, another Python or another library may let a mutant go: what was proven without them counts no more."""
+    package = types.ModuleType("package")
+    package.__file__ = str(tmp_path / "package" / "__init__.py")
+    (tmp_path / "package").mkdir()
+    monkeypatch.setattr(proof, "_PACKAGES", (package,))
+    found = [proof.build_digest()]
+    (tmp_path / "package" / "adapter.toml").write_text("[limits]")
+    found.append(proof.build_digest())
+    monkeypatch.setattr(sys, "version", "3.99")
+    found.append(proof.build_digest())
+    monkeypatch.setattr(metadata, "version", lambda name: f"of {name}")
+    found.append(proof.build_digest())
+    assert len(set(found)) == 4

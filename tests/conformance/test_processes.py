@@ -401,6 +401,10 @@ def test_units_do_not_inherit_this_python(monkeypatch: pytest.MonkeyPatch) -> No
     assert env["LANG"] == "C.UTF-8"
 
 
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path) -> None:
     """No unit can be started, which says nothing of its command."""
 
@@ -409,7 +413,7 @@ def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path
         async with Processes() as units:
             with contextlib.ExitStack() as stack:
                 stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
-                resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 2, usual[1]))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (_descriptors() + 2, usual[1]))
                 with pytest.raises(SimkitError) as caught:
                     await units.start(
                         "w", (*PYTHON, "pass"), cwd=tmp_path, env=environment({}), stderr=tmp_path / "w.log"
