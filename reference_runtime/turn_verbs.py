@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from reference_runtime.appending import DECISIONS
+from reference_runtime.commands import ABANDON
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rpc import check_fields
 from reference_runtime.turns import Turn, accepted
@@ -86,6 +88,7 @@ class TurnVerbs(ABC):
         """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any."""
         held = _held(turn)
         _check_commands(commands)
+        _check_end(end)
         following, is_taken = None, not trouble
         try:
             if is_taken:
@@ -116,6 +119,7 @@ class TurnVerbs(ABC):
         """Take what a worker's function asks for after the result that it reports; `found` is told what came of it."""
         check_fields("ahead", ahead, _AHEAD)
         _check_commands(ahead["commands"])
+        _check_end(ahead["end"])
         turn = _held({**ahead["turn"], "generation": 0})
         found["is_taken"], following = self.store.go_on(
             turn, told, ahead["code"], ahead["commands"], ahead["end"], execution
@@ -190,5 +194,37 @@ def _held(data: Json) -> Turn:
 def _check_commands(commands: list[Any]) -> None:
     for command in commands:
         if not isinstance(command, dict):
-            raise Refusal("bad-request", f"a command has {', '.join(_COMMAND)}; got {command!r:.120}")
+            raise _malformed(f"a command has {', '.join(_COMMAND)}", command)
         check_fields("command", command, _COMMAND)
+        kind, spec = command["kind"], command["spec"]
+        if (spec.get("op"), spec.get("id")) != (kind, command["id"]):
+            raise _malformed(f"the spec of command {command['id']!r:.80} has its kind and its id", spec)
+        if kind == ABANDON:
+            _check_texts(spec.get("operations"), f"{ABANDON} {command['id']!r:.80} names operations", spec)
+        if kind in DECISIONS and not isinstance(spec.get("state"), str):
+            raise _malformed(f"{kind} {command['id']!r:.80} has a state", spec)
+        if not isinstance(others := spec.get("others", [] if kind not in DECISIONS else None), list):
+            raise _malformed(f"{kind} {command['id']!r:.80} has a list of others", spec)
+        for leaf in (*others, *([spec["action"]] if "action" in spec else [])):
+            told = [leaf.get("op"), leaf.get("id")] if isinstance(leaf, dict) else None
+            _check_texts(told, f"{kind} {command['id']!r:.80} speaks of operations that have an op and an id", leaf)
+
+
+def _check_texts(values: object, expected: str, got: object) -> None:
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise _malformed(expected, got)
+
+
+def _check_end(end: Json) -> None:
+    """Refuse what is no end of a function: one of the three ways in which it may be over, or nothing while it is not."""
+    if end and (len(end) != 1 or not end.keys() <= _ENDS):
+        raise _malformed(f"an end is one of {', '.join(sorted(_ENDS))}, or empty", end)
+    if "raised" in end and not isinstance(end["raised"], str):
+        raise _malformed("what was raised is told in words", end)
+
+
+def _malformed(expected: str, got: object) -> Refusal:
+    return Refusal("bad-request", f"{expected}; got {got!r:.120}")
+
+
+_ENDS = frozenset({"returned", "raised", "continued"})

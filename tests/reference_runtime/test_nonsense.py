@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
@@ -108,6 +109,64 @@ def test_code_of_another_shape_is_refused(tmp_path, code):
             assert "lease_ns" in await client.call("ping", {})
 
     trio.run(main)
+
+
+def _command(kind: str, **spec: Any) -> dict[str, Any]:
+    return {"branch": "", "sequence": 1, "kind": kind, "id": "x", "digest": "", "spec": spec}
+
+
+_X = {"op": "call", "id": "x", "service": "ledger"}
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"end": {"raised": {"a": 1}}}, "what was raised is told in words"),
+        ({"end": {"raised": None}}, "what was raised is told in words"),
+        ({"end": {"vanished": 1}}, "an end is one of continued, raised, returned"),
+        ({"end": {"returned": 1, "raised": "no"}}, "an end is one of continued, raised, returned"),
+        ({"commands": [3]}, "a command has branch, sequence"),
+        ({"commands": [_command("call")]}, "has its kind and its id"),
+        ({"commands": [_command("wait", **_X)]}, "has its kind and its id"),
+        ({"commands": [_command("call", **{**_X, "id": "y"})]}, "has its kind and its id"),
+        ({"commands": [_command("abandon", op="abandon", id="x")]}, "names operations"),
+        ({"commands": [_command("abandon", op="abandon", id="x", operations=[["a"]])]}, "names operations"),
+        ({"commands": [_command("race", op="race", id="x", others=[])]}, "has a state"),
+        ({"commands": [_command("race", op="race", id="x", state="succeeded")]}, "has a list of others"),
+        ({"commands": [_command("call", **_X, others=5)]}, "has a list of others"),
+        ({"commands": [_command("call", **_X, others=[{"id": "y"}])]}, "that have an op and an id"),
+        ({"commands": [_command("approve", op="approve", id="x", of="y", action="y")]}, "that have an op and an id"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["take_turn", "settle"])
+def test_a_turn_of_another_shape_is_refused(tmp_path, said, wrong, verb):
+    """By itself or ahead, with the result that it goes on with: nothing of it is taken, and the server goes on."""
+
+    async def main():
+        async with served(tmp_path / "s.db") as (server, port), Client("127.0.0.1", port) as client:
+            await client.submit("t", {"version": 1, "workflow": "agent", "input": None})
+            (turn,) = server.store.claim_turns("w#1", {"agent": "1"}, (), 1)
+            held = {name: getattr(turn, name) for name in ("attempt", "segment", "length", "outcomes", "generation")}
+            told = {"known": [], "batch": 0, "commands": [], "end": {}, "code": "1", **said}
+            ask = {**told, "turn": held, "execution": "w#1", "trouble": ""}
+            if verb == "settle":
+                await client.call("take_turn", {**ask, "commands": [_command("call", **_X)], "end": {}})
+                (ticket,) = server.store.claim("w#1", (), 1)
+                ask = {
+                    "grant": attrs.asdict(under(ticket)),
+                    "report": "succeeded",
+                    "answer": {"nonce": "n"},
+                    "detail": "",
+                    "facts": {},
+                    "execution": "w#1",
+                    "limit": 0,
+                    "ahead": {**told, "turn": {**held, "length": 1, "outcomes": 1, "generation": 0}},
+                }
+            with pytest.raises(Refusal, match=f"bad-request: .*{wrong}"):
+                await client.call(verb, ask)
+            return states(await client.status("t"))
+
+    assert trio.run(main) == ({} if verb == "take_turn" else {"x": "dispatched"})
 
 
 @pytest.mark.parametrize("nonce", [5, 1.5, True, None, [1], {"a": 1}])

@@ -284,7 +284,7 @@ async def quick(_: Context, __: Any) -> int:
 
 
 def test_workflows_that_never_rest_leave_room_for_others(tmp_path, monkeypatch):
-    """One worker has more of them than turns at a time: those that need a single turn have it, and none of the busy ones is stuck."""
+    """One worker has more of them than turns at a time: those that need a single turn have it, and no busy one is stuck."""
     monkeypatch.setattr(runner, "TURNS", 1)
 
     async def main() -> Json:
