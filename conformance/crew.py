@@ -33,6 +33,7 @@ class Crew:
         self.code = ""
         self._others: dict[str, str] = {}  # the same for other units
         self._doomed: set[int] = set()  # incarnations the kit has begun to kill
+        self._ended: set[int] = set()  # and those that ended by themselves
         self._excuses: dict[str, int] = {}  # units whose storage fails at the moment, by how many faults
         self._launched = self._exits = self._stops = 0
         #: Whether a unit's storage holds what nobody wrote: then it is right to stop over it.
@@ -84,14 +85,14 @@ class Crew:
         """
         started = []
         for other in [other for other in self._seconds if not other.alive]:
-            self._note_end(other)
+            await self._note_end(other)
             self._seconds.remove(other)
         for name in self._subject.units:
             unit = self._units.get(name)
             if name in self._down or (unit is not None and unit.alive):
                 continue
             if unit is not None:
-                self._note_end(unit)
+                await self._note_end(unit)
             if self.has_stopped or not await self._start(name):
                 continue
             self._patience.disturb()
@@ -177,10 +178,12 @@ class Crew:
             await unit.resume()
             self._recorder.add(Resumed(self._world.now_ns(), unit.incarnation))
 
-    def _note_end(self, unit: Unit) -> None:
-        """Record a death the kit did not cause; too many of them make the target unjudgeable, unless its disk is to blame."""
-        if unit.incarnation in self._doomed:
+    async def _note_end(self, unit: Unit) -> None:
+        """Record a death the kit did not cause, once; too many make the target unjudgeable, unless its disk is to blame."""
+        if unit.incarnation in self._doomed or unit.incarnation in self._ended:
             return
+        self._ended.add(unit.incarnation)
+        await unit.bury()
         if self.is_damaged:
             self._stops += 1
         elif not self._world.stormy and not self._excuses.get(unit.name):

@@ -117,6 +117,9 @@ class Unit(Protocol):
         world only).
         """
 
+    async def bury(self) -> None:
+        """It has ended by itself: when this returns, so has every process that it left behind."""
+
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
     def jump(self, ns: int) -> bool:

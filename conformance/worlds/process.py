@@ -62,6 +62,9 @@ class RealUnit:
             raise SimkitError(_impossible("power"))
         await self.process.kill()
 
+    async def bury(self) -> None:
+        await self.process.end()
+
     async def pause(self) -> None:
         await self.process.pause()
 

@@ -79,6 +79,9 @@ class SimulatedUnit:
         if self.process.alive:
             raise RuntimeError(f"{self.process.label} survived its kill")
 
+    async def bury(self) -> None:
+        """Nothing outlives a simulated process; does not yield."""
+
     async def pause(self) -> None:
         self.process.pause()
 

@@ -176,6 +176,9 @@ class ToyUnit:
         self.running.set()  # nobody waits for the dead
         self.scope.cancel()
 
+    async def bury(self) -> None:
+        assert not self.alive
+
     async def pause(self) -> None:
         assert self.running.is_set()
         self.running = trio.Event()

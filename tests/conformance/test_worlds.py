@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,14 +16,14 @@ import attrs
 import pytest
 import trio
 
-from conformance import targets
-from conformance.crew import Crew
+from conformance import members, targets
+from conformance.crew import EXITS_MAX, Crew
 from conformance.helper.simkit_adapter import serve_streams
 from conformance.processes import Processes
 from conformance.recorder import Recorder
 from conformance.subject import subject_of
 from conformance.world import Patience, Unit, World
-from conformance.worlds.process import ProcessWorld
+from conformance.worlds.process import ProcessWorld, RealUnit
 from conformance.worlds.room import CAN_BE_TAKEN
 from conformance.worlds.simulated import SimulatedWorld
 from scenarios.history import Died, Received, Started
@@ -263,6 +264,71 @@ def test_nothing_is_seen_of_a_worker_before_it_has_started(tmp_path: Path) -> No
     ]
     assert seen == [(kind, worker) for worker in (1, 2) for kind in ("Started", "Received", "Died")]
     assert [one.cause for one in recorder.events if isinstance(one, Died)] == ["killed", "exited"]
+
+
+#: Ends over its first question, and leaves a child behind that goes on calling.
+PARENT = """
+import os, time
+from simkit_adapter import call, serve
+class Adapter:
+    def status(self, run):
+        return {"state": "running"}
+    def start(self, run, plan, key):
+        if os.fork():
+            os._exit(3)
+        if plan["leaves"]:
+            os.setsid()
+        while True:
+            call({"op": "call", "id": "a", "service": "reader"}, "r", {})
+            time.sleep(0.02)
+serve(Adapter())
+"""
+
+
+@pytest.mark.skipif(not members.SHOWN, reason="only the group is seen here")
+@pytest.mark.parametrize("leaves", [False, True])
+def test_nothing_is_left_of_a_unit_that_ended(tmp_path: Path, *, leaves: bool) -> None:
+    """Once its end is told, no process that it left behind calls any more."""
+    recorder = Recorder("r", time.monotonic_ns)
+    subject = subject_of(targets.parse("naive").manifest)
+
+    async def talk(world: ProcessWorld) -> None:
+        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        await crew.ensure_up()
+        assert crew.worker is not None
+        assert crew.worker.control is not None
+        with pytest.raises(SimkitError):
+            await crew.worker.control.ask("start", 1_000_000_000, run="r", plan={"leaves": leaves}, key="k")
+        while not any(isinstance(one, Received) for one in recorder.events):
+            await world.sleep_ns(10_000_000)
+        await crew.ensure_up()
+        seen = len(recorder.events)
+        assert [type(one) for one in recorder.events[-2:]] == [Died, Started]
+        await world.sleep_ns(300_000_000)
+        assert len(recorder.events) == seen
+
+    process(tmp_path, talk, program=PARENT, recorder=recorder)
+
+
+def test_an_end_is_told_once(tmp_path: Path) -> None:
+    """Also where the next one does not come up: it is tried as often as is said before the target has stopped."""
+    recorder = Recorder("r", time.monotonic_ns)
+    subject = subject_of(targets.parse("naive").manifest)
+
+    async def talk(world: ProcessWorld) -> None:
+        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        await crew.ensure_up()
+        assert isinstance(crew.worker, RealUnit)
+        (tmp_path / "state" / "bad").touch()
+        crew.is_damaged = True
+        os.kill(crew.worker.process.pid, signal.SIGKILL)
+        await crew.worker.process.wait()
+        while not crew.has_stopped:
+            await crew.ensure_up()
+
+    process(tmp_path, talk, program=EAGER, recorder=recorder)
+    ends = [one.incarnation for one in recorder.events if isinstance(one, Died)]
+    assert ends == list(range(1, EXITS_MAX + 2))
 
 
 async def wiped(world: World) -> list[list[str]]:
