@@ -36,10 +36,11 @@ class Compensation(Branching):
             )
 
     def undo_request(self, spec: str, operation: str, nonce: str | None) -> str:
-        """What a compensation says, as JSON: its own parameters, and what the effect came to when it was made."""
+        """What a compensation says, as JSON: its own parameters and secret, and what the effect came to when it was made."""
         said = json.loads(spec)
         carries = {operation: nonce} if nonce else {}
-        return canonical({"params": said["params"], "carries": carries, "script": said["script"]})
+        request = {"params": said["params"], "carries": carries, "script": said["script"]}
+        return canonical({**request, "secret": said["secret"]} if said.get("secret") else request)
 
     def begin_undo(self, attempt: str) -> bool:
         """Make the next compensation due; False when there is none, or none may follow one that could not be done."""

@@ -144,13 +144,17 @@ def _limits(data: Json) -> Json:
     return _given(data, tries=lambda name: count(data, name, 1), elapsed_ns=lambda name: count(data, name, 0))
 
 
-def _call(data: Json, semantics: Tools) -> Step:
-    tool, promise = _service(data, semantics)
-    more = _limits(data) | _given(
+def _terms(data: Json) -> Json:
+    """What holds for a request to a tool, whether it does something or undoes it."""
+    return _limits(data) | _given(
         data,
         secret=lambda name: field(data, name, str),
         lookups=lambda name: names(data, name, LOOKUPS),
     )
+
+
+def _call(data: Json, semantics: Tools) -> Step:
+    tool, promise = _service(data, semantics)
     return Step(
         data["id"],
         "call",
@@ -160,7 +164,7 @@ def _call(data: Json, semantics: Tools) -> Step:
         carries=names(data, "carries"),
         script=names(data, "script"),
         tolerate=field(data, "tolerate", bool, False),
-        more=more,
+        more=_terms(data),
     )
 
 
@@ -174,7 +178,7 @@ def _compensate(data: Json, semantics: Tools) -> Step:
         params=field(data, "params", dict, {}),
         script=names(data, "script"),
         subject=field(data, "of", str),
-        more=_limits(data) | _given(data, lookups=lambda name: names(data, name, LOOKUPS)),
+        more=_terms(data),
     )
 
 

@@ -102,11 +102,14 @@ class Context:
         """Have the artifact made by operation `of` checked. Raises `OperationFailed` when it does not pass."""
         return _ask("check", "check", {"of": of, "script": [], **_given(**terms)}, _answer, id)
 
-    def compensate(self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None) -> Ask[None]:
-        """Note how to make up for call `of`, should the task fail or be cancelled; the workflow goes on at once."""
-        return _ask(
-            "compensate", "compensate", {"of": of, "service": tool, "params": dict(params)}, _nothing, id, waits=False
-        )
+    def compensate(
+        self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None, **limits: Any
+    ) -> Ask[None]:
+        """Note how to make up for call `of`, should the task fail or be cancelled; the workflow goes on at once. `limits` as
+        those of a call.
+        """
+        said = {"of": of, "service": tool, "params": dict(params), **_given(**limits)}
+        return _ask("compensate", "compensate", said, _nothing, id, waits=False)
 
     # -- what a run must not find out for itself
 

@@ -47,6 +47,20 @@ def test_effects_are_undone_in_reverse_order_one_at_a_time(store, reopened):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("service", ["ledger", "registry"])
+def test_a_compensation_may_need_a_secret(store, reopened, service):
+    """Its name is recorded with the rest of what it says, and goes along with every try and every question."""
+    undoing = undo("ua", "a", service) | {"secret": "bank"}
+    store.submit("t", plan(call("a"), undoing, {"op": "fail", "id": "f", "reason": "x"}))
+    finish(store)
+    store = reopened(store)
+    grant, ticket = take(store)
+    assert (ticket.operation, ticket.secret, ticket.action) == ("ua", "bank", "call")
+    store.settle(grant, "unknown", None, "no answer")
+    ticket = in_hand(store)["ua"]
+    assert (ticket.secret, ticket.action) == ("bank", "lookup" if service == "registry" else "call")
+
+
 def test_the_order_is_that_of_acceptance(store):
     """Side by side, what was accepted last is undone first, whatever the plan's order."""
     store.submit(

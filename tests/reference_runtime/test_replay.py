@@ -421,6 +421,17 @@ def test_what_is_asked_for_is_what_was_said_when_it_was():
     replay.close()
 
 
+def test_a_compensation_has_the_limits_of_a_call():
+    """Also the name of a secret, as a call has."""
+
+    async def agent():
+        await CTX.compensate("a", "ledger", {"n": 1}, secret="bank", tries=2)
+
+    (asked,) = _begin(agent).fresh
+    said = {"op": "compensate", "of": "a", "service": "ledger", "params": {"n": 1}, "secret": "bank", "tries": 2}
+    assert asked.spec == {**said, "id": "compensate#1"}
+
+
 def test_a_signal_with_nothing_in_it_has_come():
     """What a wait gives when its time was over is told apart from what it gives for an empty signal."""
 
