@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import errno
 import json
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -171,15 +173,20 @@ class Store:
             return ""
         name = f"{case_id}.run" if case_id else f"{_stamp(None)}-{_UNSAFE.sub('_', label)[:_LABEL_MAX]}-{os.getpid()}"
         parent = self.cases if case_id else self.runs
+        draft = parent / f".{name}.{os.getpid()}.draft"
         try:
-            folder = _fresh_folder(parent / name)
-            for file, content in files.items():
-                with telling(folder / file):
-                    (folder / file).write_bytes(content)
+            with telling(parent / name):
+                shutil.rmtree(draft, ignore_errors=True)  # of one that had our number and was killed
+                draft.mkdir(parents=True)
+                for file, content in files.items():
+                    (draft / file).write_bytes(content)
+                folder = _put(draft, parent / name).absolute()
             _thin_out(parent)
         except SimkitError as error:
             emit(events.Trouble(error.problem))
             return ""
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)  # there is none any more, unless something went wrong
         here = Path.cwd()
         return str(folder.relative_to(here) if folder.is_relative_to(here) else folder)
 
@@ -268,18 +275,25 @@ def _age(path: Path) -> tuple[int, str]:
         return 0, path.name
 
 
-def _fresh_folder(wanted: Path) -> Path:
-    """An empty folder: `wanted` itself for a case, else one with a number after its name where there is one already."""
-    with telling(wanted):
+def _put(draft: Path, wanted: Path) -> Path:
+    """Let a finished folder take its name: that of a case in place of the one there was, else with a number after it where it
+    is taken. Others may be doing the same at this moment. Returns where it is.
+    """
+    folder = wanted
+    for number in range(2, _SAME_NAME_MAX):
+        try:
+            return draft.rename(folder)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
         if wanted.suffix == ".run":
-            shutil.rmtree(wanted, ignore_errors=True)
-        folder = wanted
-        for number in range(2, _SAME_NAME_MAX):
-            if not folder.exists():
-                break
+            old = draft.with_suffix(".old")
+            with suppress(FileNotFoundError):  # another one has just moved it away
+                folder.rename(old)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
             folder = wanted.with_name(f"{wanted.name}-{number}")
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder.absolute()
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 def _thin_out(parent: Path) -> None:

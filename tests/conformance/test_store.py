@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,40 @@ def test_runs_that_are_kept_are_bounded(store: Store, monkeypatch: pytest.Monkey
     assert [one.name for one in sorted(store.cases.glob("*.run/*"))] == ["4.txt", "5.txt", "3.txt"]
     assert [one.name for one in store.cases.glob("*.json")] == ["0123.json"]
     assert not told
+
+
+def test_a_run_is_kept_whole_or_not_at_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is ended in the midst of it leaves what was there before, and no folder that looks like another."""
+    told: list[e.Event] = []
+    store.keep_run("a", {"1": b"old", "2": b"old"}, "0123", told.append)
+    write = Path.write_bytes
+
+    def ended(path: Path, data: bytes) -> int:
+        if path.name == "2":
+            raise KeyboardInterrupt
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", ended)
+    for case_id in ("0123", "4567"):
+        with pytest.raises(KeyboardInterrupt):
+            store.keep_run("a", {"1": b"new", "2": b"new"}, case_id, told.append)
+    assert {path.name: path.read_bytes() for path in store.cases.glob("*/*")} == {"1": b"old", "2": b"old"}
+
+
+def _keep_often(store: Store, word: bytes) -> int:
+    told: list[e.Event] = []
+    for _ in range(100):
+        store.keep_run("a", dict.fromkeys("123456", word), "0123", told.append)
+    return len(told)
+
+
+def test_two_that_keep_the_same_run_are_not_in_each_others_way(store: Store) -> None:
+    """The folder is of one of them, whole."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert list(pool.map(_keep_often, [store] * 2, [b"one", b"two"])) == [0, 0]
+    (words,) = {path.read_bytes() for path in (store.cases / "0123.run").iterdir()}
+    assert words in {b"one", b"two"}
+    assert [path.name for path in store.cases.iterdir()] == ["0123.run"]
 
 
 def test_a_run_that_cannot_be_kept_is_told(store: Store) -> None:
