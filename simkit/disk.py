@@ -14,7 +14,8 @@ Journaling file systems promise more. The one extra promise that programs do lea
 `entry_durable_on_fsync=True` lets an fsync also persist the entry that created or renamed that file, as ext4 does.
 
 Files live in directories. With `provisioned=True` (the default) the directory of a path springs into existence
-durably when first used, as if it had been made when the host was set up; else a missing one is ENOENT.
+durably when first used, as if it had been made when the host was set up; else a missing one is ENOENT. One that a
+program made, renamed or removed is its own business: it does not come back by itself.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from typing import Literal, TypeVar
 
 import attrs
 
+from simkit._options import is_whole, need_whole
 from simkit._storage.device import Device, Hook
 from simkit._storage.faults import ALWAYS, NEVER, DiskFaults, Ratio
 from simkit._storage.handle import Boundary, File, Owner, ProcessDead, Tear, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
 from simkit._storage.namespace import Directory, Namespace, split
 from simkit._storage.states import CrashState, CrashStates, crash_states, verdicts
+from simkit.errors import wrong
 
 __all__ = [
     "ALWAYS",
@@ -91,6 +94,7 @@ class Disk(Device):
         super().__init__(name, stream, on_boundary, capacity_bytes)
         self.entry_durable_on_fsync = entry_durable_on_fsync
         self.provisioned = provisioned
+        self._numbers = 1
 
     # ---- files and directories
 
@@ -105,7 +109,7 @@ class Disk(Device):
         node = self._names.visible.get(path)
         if node is None:
             if not create:
-                raise _error(errno.ENOENT, path)
+                raise self._missing(path)
             node = self._create(path, owner)
         elif isinstance(node, Directory):
             raise _error(errno.EISDIR, path)
@@ -116,6 +120,17 @@ class Disk(Device):
     def anonymous(self, kind: type[F], owner: Owner | None = None) -> F:
         """Open a temporary file without a name; gone when closed."""
         return self.handles.add(Inode(), "(anonymous)", owner, kind)
+
+    def number_of(self, node: Inode | Directory) -> int:
+        """What tells a file or directory from all others of this disk, whatever it is called: its inode number."""
+        if not node.number:
+            self._numbers += 1
+            node.number = self._numbers
+        return node.number
+
+    def names_of(self, inode: Inode) -> int:
+        """How many names a file has: none when it was unlinked."""
+        return sum(node is inode for node in self._names.visible.values())
 
     def find(self, path: str) -> Inode | Directory | None:
         """What is visible under that name; not for programs."""
@@ -159,7 +174,7 @@ class Disk(Device):
         gate(owner)
         node = self._names.visible.get(source)
         if node is None:
-            raise _error(errno.ENOENT, source)
+            raise self._missing(source)
         self._directory(parent_of(target))
         self._check_target(source, target)
         number = self.enter("rename", source, owner)
@@ -184,6 +199,8 @@ class Disk(Device):
         """Remove an empty directory. Durable by a sync of its parent."""
         path = normal(path)
         gate(owner)
+        if path not in self._names.visible:
+            raise self._missing(path)
         if self.listdir(path):
             raise _error(errno.ENOTEMPTY, path)
         number = self.enter("rmdir", path, owner)
@@ -242,7 +259,7 @@ class Disk(Device):
     def load(self, files: Mapping[str, bytes]) -> None:
         """Let these files be there durably, as if written when the host was set up: a `CrashState`'s, say."""
         for path, data in ((normal(path), data) for path, data in files.items()):
-            self._names.provide(parent_of(path))
+            self._names.provide(parent_of(path), anew=True)
             self._names.plant(path, data)
 
     def drop_caches(self) -> None:
@@ -252,7 +269,10 @@ class Disk(Device):
                 node.drop_cache()
 
     def corrupt(self, path: str, offset: int, bit: int = 0) -> bool:
-        """Let one bit of a file rot now; False when it was spared (see `simkit.copies`)."""
+        """Let one bit of a file rot now; False when it was spared (see `simkit.copies`), or is behind the file's end."""
+        need_whole("Disk.corrupt: offset", offset, 0)
+        if not is_whole(bit) or not 0 <= bit <= 7:
+            raise wrong("Disk.corrupt: bit", bit, "a bit of a byte, from 0 to 7")
         path = normal(path)
         return self.rot(self._inode(path), path, offset, bit)
 
@@ -294,7 +314,14 @@ class Disk(Device):
         node = self._names.visible.get(path)
         if isinstance(node, Inode):
             return node
-        raise _error(errno.ENOENT if node is None else errno.EISDIR, path)
+        raise self._missing(path) if node is None else _error(errno.EISDIR, path)
+
+    def _missing(self, path: str) -> OSError:
+        """The error for a name that is not there: ENOTDIR where a file stands in its way."""
+        above = parent_of(path)
+        while above not in self._names.visible:
+            above = parent_of(above)
+        return _error(errno.ENOTDIR if isinstance(self._names.visible[above], Inode) else errno.ENOENT, path)
 
     def _check_target(self, source: str, target: str) -> None:
         """Raise what rename(2) raises when `target` cannot be replaced."""
@@ -314,7 +341,7 @@ class Disk(Device):
         if node is None and self.provisioned:
             return self._names.provide(path)
         if not isinstance(node, Directory):
-            raise _error(errno.ENOENT if node is None else errno.ENOTDIR, path)
+            raise self._missing(path) if node is None else _error(errno.ENOTDIR, path)
         return node
 
 

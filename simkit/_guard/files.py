@@ -14,7 +14,6 @@ import os
 import stat
 import sysconfig
 import types
-import zlib
 import zoneinfo
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
@@ -23,6 +22,7 @@ from simkit._guard import refuse
 from simkit._guard.raw import Borrowed, Open, SimulatedFile, register
 from simkit._guard.state import Active, here, off
 from simkit._kernel.owner import OWNER
+from simkit._storage.namespace import Directory
 
 if TYPE_CHECKING:
     from simkit.process import Process
@@ -161,15 +161,17 @@ def _os_open(guard: Active, process: Process, path: str, flags: int, _mode: int 
     return _open_raw(guard, process, path, flags).fileno()
 
 
-def _result(kind: int, size: int, path: str) -> os.stat_result:
-    return os.stat_result((kind | 0o755, zlib.crc32(path.encode()), 1, 1, 0, 0, size, 0, 0, 0))
+def _result(kind: int, size: int, number: int, names: int = 1) -> os.stat_result:
+    return os.stat_result((kind | 0o755, number, 1, names, 0, 0, size, 0, 0, 0))
 
 
 def _stat_of(process: Process, path: str) -> os.stat_result:
     disk = process.host.disk
-    if path == "/" or disk.is_directory(path):
-        return _result(stat.S_IFDIR, 0, path)
-    return _result(stat.S_IFREG, disk.size(path), path)
+    node = disk.find(path)
+    if isinstance(node, Directory):
+        return _result(stat.S_IFDIR, 0, disk.number_of(node))
+    size = disk.size(path)  # its error, where there is no such file
+    return _result(stat.S_IFREG, size, 0 if node is None else disk.number_of(node))
 
 
 def _stat(_guard: Active, process: Process, path: str, **_options: Any) -> os.stat_result:
@@ -237,12 +239,39 @@ def _close(guard: Active, _process: Process, entry: Open) -> None:
         del guard.files[fd]
 
 
+def _readable(entry: Open) -> SimulatedFile:
+    file = _file(entry)
+    if not file.readable():
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return file
+
+
+def _writable(entry: Open, number: int = errno.EBADF) -> SimulatedFile:
+    if entry.raw is None or not entry.raw.writable():
+        raise OSError(number, os.strerror(number))
+    return entry.raw
+
+
 def _read(_guard: Active, _process: Process, entry: Open, size: int) -> bytes:
-    return _file(entry).read(size) or b""
+    return _readable(entry).read(size) or b""
+
+
+def _pread(_guard: Active, _process: Process, entry: Open, size: int, offset: int) -> bytes:
+    return _readable(entry).read_at(_from_0(size), _from_0(offset))
 
 
 def _write(_guard: Active, _process: Process, entry: Open, data: Any) -> int:
-    return _file(entry).write(data)
+    return _writable(entry).write(data)
+
+
+def _pwrite(_guard: Active, _process: Process, entry: Open, data: Any, offset: int) -> int:
+    return _writable(entry).write_at(bytes(data), _from_0(offset))
+
+
+def _from_0(number: int) -> int:
+    if number < 0:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    return number
 
 
 def _lseek(_guard: Active, _process: Process, entry: Open, offset: int, whence: int) -> int:
@@ -250,11 +279,14 @@ def _lseek(_guard: Active, _process: Process, entry: Open, offset: int, whence: 
 
 
 def _ftruncate(_guard: Active, _process: Process, entry: Open, size: int) -> None:
-    _file(entry).truncate(size)
+    _writable(entry, errno.EINVAL).truncate(size)
 
 
 def _fstat(_guard: Active, process: Process, entry: Open) -> os.stat_result:
-    return _stat_of(process, entry.path) if entry.raw is None else _result(stat.S_IFREG, entry.raw.size(), entry.path)
+    if entry.raw is None:
+        return _stat_of(process, entry.path)
+    size, inode, disk = entry.raw.size(), entry.raw.inode, process.host.disk
+    return _result(stat.S_IFREG, size, disk.number_of(inode), disk.names_of(inode))
 
 
 _BY_PATH: dict[str, Any] = {
@@ -278,7 +310,9 @@ _BY_DESCRIPTOR: dict[str, Any] = {
     "fdatasync": _fsync,
     "close": _close,
     "read": _read,
+    "pread": _pread,
     "write": _write,
+    "pwrite": _pwrite,
     "lseek": _lseek,
     "ftruncate": _ftruncate,
     "fstat": _fstat,
@@ -310,6 +344,8 @@ def _by_path(real: Callable[..., Any], simulated: Callable[..., Any]) -> Callabl
         process = None if name == os.devnull else _asking(guard)
         if process is None or kwargs.pop("dir_fd", None) is not None:
             return real(path, *args, **kwargs)
+        if not name:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         try:
             return simulated(guard, process, name, *args, **kwargs)
         except FileNotFoundError as missing:

@@ -11,6 +11,7 @@ from simkit._guard.state import Active, here
 
 if TYPE_CHECKING:
     from simkit._storage.handle import File
+    from simkit._storage.inode import Inode
 
 _FIRST_FD = 1_000_000
 
@@ -66,9 +67,9 @@ class SimulatedFile(io.RawIOBase):
             return len(content)
         if self._appends:
             self._at = self._file.size()
-        self._file.write(content, self._at)
-        self._at += len(content)
-        return len(content)
+        written = self._file.write_some(content, self._at)
+        self._at += written
+        return written
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
@@ -82,9 +83,24 @@ class SimulatedFile(io.RawIOBase):
         return self._at
 
     def truncate(self, size: int | None = None) -> int:
+        if not self._writes:
+            raise io.UnsupportedOperation("not open for writing")
         size = self._at if size is None else size
         self._file.truncate(size)
         return size
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        """As pread(2)."""
+        return bytes(self._file.read(size, offset))
+
+    def write_at(self, data: bytes, offset: int) -> int:
+        """As pwrite(2) of Linux, which appends whatever the offset where O_APPEND is set."""
+        return self._file.write_some(data, self._file.size() if self._appends else offset)
+
+    @property
+    def inode(self) -> Inode:
+        """The file itself, whatever it is called by now."""
+        return self._file.inode
 
     def size(self) -> int:
         """How many bytes it has."""

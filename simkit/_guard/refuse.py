@@ -57,6 +57,11 @@ _SLEEP = (
     "`await trio.sleep(…)`, in an asyncio program `await asyncio.sleep(…)`",
     "virtual time passes only while tasks wait; a thread may sleep: `simkit.threaded.run` runs a program of blocking calls",
 )
+_WHOLE_DISK = (
+    "what all disks of the real machine hold",
+    "os.fsync of a file, and of its directory for its name; `Disk.used_bytes` on the outside",
+    "a simulated disk is synced file by file, and is as large as `Disk.capacity_bytes` says",
+)
 _ENVIRONMENT = (
     "a change of the environment",
     "arguments to the program",
@@ -112,6 +117,8 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
     "os.putenv": _ENVIRONMENT,
     "os.unsetenv": _ENVIRONMENT,
     "time.sleep": _SLEEP,
+    "os.sync": _WHOLE_DISK,
+    "os.statvfs": _WHOLE_DISK,
 }
 #: Reading the program's own text: whoever has one of these on the stack may touch files, and look around as modules do
 #: while they are imported.

@@ -176,6 +176,14 @@ def _sleep(_guard: Active, seconds: float) -> None:
     raise refuse.refusal("time.sleep", (seconds,))
 
 
+def _sync(_guard: Active) -> None:
+    raise refuse.refusal("os.sync", ())
+
+
+def _statvfs(_guard: Active, path: Any) -> None:
+    raise refuse.refusal("os.statvfs", (path,))
+
+
 def _start_thread(_guard: Active, *_args: Any, **_kwargs: Any) -> int:
     """Python 3.11 has no audit event for it, and a thread that trio kept for later has none anywhere."""
     raise refuse.refusal("_thread.start_new_thread", ())
@@ -248,6 +256,8 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (trio.lowlevel, "start_thread_soon", _start_thread),
     (os, "urandom", _urandom),
     (os, "getrandom", _getrandom),
+    (os, "sync", _sync),
+    (os, "statvfs", _statvfs),
     (os, "getpid", _getpid),
     (os, "getppid", _getppid),
     (socket, "gethostname", _gethostname),

@@ -6,6 +6,7 @@ nothing is amiss. What the operating system would call an error becomes the erro
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import operator
 from typing import NoReturn
@@ -59,7 +60,8 @@ class DatabaseFile(File):
                 self.syncs_directory = False
                 disk = self._disk
                 assert isinstance(disk, Disk)
-                disk.sync_dir(parent_of(self.path), owner=self.owner)
+                with contextlib.suppress(OSError):  # as there: many systems cannot sync a directory
+                    disk.sync_dir(parent_of(self.path), owner=self.owner)
         except OSError as error:
             raise_from(error, apsw.SQLITE_IOERR_FSYNC)
 

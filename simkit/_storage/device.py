@@ -15,7 +15,7 @@ from typing import NoReturn, Protocol
 
 from simkit._options import need_whole
 from simkit._storage.faults import NO_FAULTS, DiskFaults, Injector
-from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, gate
+from simkit._storage.handle import Boundary, File, Handles, Owner, ProcessDead, Tear, full, gate
 from simkit._storage.inode import SECTOR_BYTES, Choices, Inode
 from simkit._storage.namespace import Namespace
 
@@ -177,21 +177,25 @@ class Device:
             del data[1 + injector.pick("short-at", file.path, len(data) - 1) :]
         return data
 
-    def write_carefully(self, file: File, data: bytes, offset: int) -> None:
-        """Count, note and carry out a write, with delay, tearing, capacity, errors and misdirection."""
+    def write_carefully(self, file: File, data: bytes, offset: int) -> int:
+        """Count, note and carry out a write, with delay, tearing, capacity, errors and misdirection.
+
+        Returns how many bytes were written: as from write(2), ENOSPC is raised only where none fits.
+        """
         self.boundaries = number = self.boundaries + 1
         self.told.append(("boundary", self.name, number, "write", file.path, offset, len(data)))
         if number >= self._hook_from:
             tear = self._ask(Boundary(number, "write", file.path, offset, len(data)))
             if tear is not None:
-                file.inode.write(data[: tear.keep_bytes], offset, number)
+                if tear.keep_bytes > 0:
+                    file.inode.write(data[: tear.keep_bytes], offset, number)
                 self._injector.count("torn-by-hook")
                 self._go_down(file.path, "write", tear)
             gate(file)
         if self.faulty:
-            self._write_faultily(file, data, offset, number)
-        else:
-            file.inode.write(data, offset, number)
+            return self._write_faultily(file, data, offset, number)
+        file.inode.write(data, offset, number)
+        return len(data)
 
     def fsync(self, file: File) -> None:
         """Carry out an fsync."""
@@ -212,12 +216,10 @@ class Device:
             raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
 
     def rot(self, inode: Inode, path: str, at: int, bit: int) -> bool:
-        """Turn a bit over, in the cache and on the disk; False when the file is to be spared."""
-        if not self._damages("bit-rot", path):
+        """Turn a bit over for good; False when the file is to be spared, or has nothing there."""
+        if not inode.stores(at) or not self._damages("bit-rot", path):
             return False
-        for image in (inode.cache, inode.durable):
-            if at < len(image):
-                image[at] ^= 1 << bit
+        inode.rot(at, 1 << bit)
         return True
 
     # ---- inside
@@ -234,18 +236,20 @@ class Device:
             if error is not None:
                 raise error
 
-    def _write_faultily(self, file: File, data: bytes, offset: int, number: int) -> None:
+    def _write_faultily(self, file: File, data: bytes, offset: int, number: int) -> int:
         self._take_time(file.path, file.owner)
         error = self._injector.error("write", file.path)
         if error is not None:
             raise error
         room = self._room(file, data, offset)
-        strays = self._injector.strikes("misdirected-write", file.path)
-        if not (strays and self._misdirect(file, data[:room], offset, number)) and (room or not data):
+        strays = self._injector.strikes("misdirected-write", file.path, lambda: room > 0 and bool(self._victims()))
+        if not (strays and self._misdirect(file, data[:room], offset, number)) and room:
             file.inode.write(data[:room], offset, number)
         if room < len(data):
             self._injector.count("full")
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+            if not room:
+                raise full(file.path)
+        return room
 
     def _rearm(self) -> None:
         injector = self._injector
@@ -279,7 +283,7 @@ class Device:
                 return
 
     def _room(self, file: File, data: bytes, offset: int) -> int:
-        """How many of the bytes fit on the disk: as from write(2), what fits is written before ENOSPC."""
+        """How many of the bytes fit on the disk."""
         grown = offset + len(data) - file.inode.size
         if self._capacity_bytes is None or grown <= 0:
             return len(data)
@@ -288,13 +292,10 @@ class Device:
 
     def _misdirect(self, file: File, data: bytes, offset: int, number: int) -> bool:
         """Let a write land in other sectors, of this file or another; False when there are none, or they are spared."""
-        found = [(path, node) for path, node in sorted(self._names.visible.items(), key=_path) if _has_data(node)]
-        if self._injector.open and self.covers is not None:
-            found = [(path, node) for path, node in found if self.covers(path)]
+        found = self._victims()
         if not found or not data:
             return False
         path, victim = found[self._injector.pick("misdirected-to", file.path, len(found))]
-        assert isinstance(victim, Inode)
         sectors = -(-victim.size // SECTOR_BYTES)
         landing = self._injector.pick("misdirected-at", file.path, sectors) * SECTOR_BYTES
         if victim is file.inode and landing <= offset < landing + SECTOR_BYTES:
@@ -306,6 +307,14 @@ class Device:
             return False
         file.inode.stray(data, offset, victim, landing, number)
         return True
+
+    def _victims(self) -> list[tuple[str, Inode]]:
+        """The files in which a write can land that goes astray."""
+        visible = sorted(self._names.visible.items(), key=_path)
+        found = [(path, node) for path, node in visible if isinstance(node, Inode) and node.size > 0]
+        if self._injector.open and self.covers is not None:
+            found = [(path, node) for path, node in found if self.covers(path)]
+        return found
 
     def _lies(self, kind: str, path: str) -> bool:
         """Return whether this fsync or directory sync only pretends."""
@@ -320,10 +329,6 @@ class Device:
 
 def _path(entry: tuple[str, object]) -> str:
     return entry[0]
-
-
-def _has_data(node: object) -> bool:
-    return isinstance(node, Inode) and node.size > 0
 
 
 def _checked(capacity_bytes: int | None) -> int | None:

@@ -128,17 +128,20 @@ class Injector:
                 return self._fire(kind, number, path)
         return None
 
-    def strikes(self, fault: str, path: str) -> bool:
-        """Return whether one of `STRIKES` is due; not counted yet, as it may turn out to be impossible."""
-        return self._taken(fault, path) is not None or self._drawn(STRIKES[fault], path)
+    def strikes(self, fault: str, path: str, can: Callable[[], bool] | None = None) -> bool:
+        """Return whether one of `STRIKES` is due; not counted yet, as it may turn out to be impossible.
+
+        One that was asked for waits while it `can` not happen.
+        """
+        return self._taken(fault, path, can) is not None or self._drawn(STRIKES[fault], path)
 
     def pick(self, what: str, path: str, n: int) -> int:
         """Draw a detail of a fault: where it hits."""
         return self._stream.choose(f"{what}:{path}", n)
 
-    def _taken(self, kind: str, path: str) -> Asked | None:
+    def _taken(self, kind: str, path: str, can: Callable[[], bool] | None = None) -> Asked | None:
         for asked in self._asked:
-            if asked.kind == kind and asked.path in (None, path):
+            if asked.kind == kind and asked.path in (None, path) and (can is None or can()):
                 asked.times -= 1
                 if not asked.times:
                     self._asked.remove(asked)

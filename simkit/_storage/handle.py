@@ -5,7 +5,9 @@ Also the values a hook of the disk sees (`Boundary`) and answers (`Tear`).
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
@@ -100,7 +102,7 @@ class File:
         """Write all of `data` at `offset` into the page cache; on ENOSPC what fits is written."""
         disk = self._disk
         number = disk.boundaries + 1
-        if number >= disk.careful_from or not self.alive:
+        if number >= disk.careful_from or not self.alive or not data:
             self._write_carefully(data, offset)
             return
         disk.boundaries = number
@@ -112,10 +114,18 @@ class File:
         if size > inode.size:  # noqa: PLR1730  # no call: hot
             inode.size = size
 
+    def write_some(self, data: bytes, offset: int) -> int:
+        """As write(2): write what fits and return how much that is, ENOSPC when nothing does. No bytes change nothing."""
+        if not self.alive:
+            self._dead()
+        return self._disk.write_carefully(self, data, offset) if data else 0
+
     def truncate(self, size: int) -> None:
         """Set the size."""
         if not self.alive:
             self._dead()
+        if size < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         self.inode.truncate(size, self._disk.enter("truncate", self.path, self, size))
 
     def fsync(self) -> None:
@@ -156,9 +166,8 @@ class File:
             self.on_release = None
 
     def _write_carefully(self, data: bytes, offset: int) -> None:
-        if not self.alive:
-            self._dead()
-        self._disk.write_carefully(self, data, offset)
+        if self.write_some(data, offset) < len(data):
+            raise full(self.path)
 
     def _fsync_carefully(self) -> None:
         if not self.alive:
@@ -207,6 +216,11 @@ class Handles:
         for file in [file for file in self._open.values() if file.owner is owner]:
             self.forget(file)
             file.release()
+
+
+def full(path: str) -> OSError:
+    """The error of a write that finds no room."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
 def gate(owner: Owner | File | None) -> None:

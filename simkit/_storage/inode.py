@@ -147,7 +147,19 @@ class Inode:
     looks at them: a journal that is written, synced and unlinked never has any.
     """
 
-    __slots__ = ("_applied", "_base", "_cache", "_worded", "failures", "locks", "log", "size", "sound", "synced")
+    __slots__ = (
+        "_applied",
+        "_base",
+        "_cache",
+        "_worded",
+        "failures",
+        "locks",
+        "log",
+        "number",
+        "size",
+        "sound",
+        "synced",
+    )
 
     def __init__(self, data: bytes = b"") -> None:
         #: Changes that the durable image does not show yet; a write is a bare tuple until `pending` is asked for, as one is
@@ -160,6 +172,8 @@ class Inode:
         self.sound = True
         #: How often its dirty pages were lost by a failed fsync; each open file tells its holder once.
         self.failures = 0
+        #: What `stat` calls it by; 0 until somebody asks.
+        self.number = 0
         #: Advisory locks on this file; made by whoever locks it first, gone with the power.
         self.locks: Locks | None = None
         self._base = bytearray(data)
@@ -261,6 +275,23 @@ class Inode:
         self._cache = None
         resize(self.cache, self.size)
 
+    def stores(self, at: int) -> bool:
+        """Whether byte `at` is on the disk or on its way there; what nobody wrote has no bits."""
+        return at < len(self.durable) or any(_covers(change, at) for change in self.log)
+
+    def rot(self, at: int, mask: int) -> None:
+        """Turn bits of a byte over for good: on the disk, in the cache, and in what is on its way from here to there."""
+        cache, durable = self.cache, self.durable
+        for image in (cache, durable):
+            if at < len(image):
+                image[at] ^= mask
+        for index, change in enumerate(self.log):
+            if _covers(change, at):
+                offset, data = change[0], bytearray(cast("bytes", change[1]))
+                data[at - offset] ^= mask
+                whole = cast("Change", Write(*change) if type(change) is tuple else change)
+                self.log[index] = cast("Write", whole)._replace(data=bytes(data))
+
     def strike(self, data: bytes, offset: int) -> None:
         """Somebody else's write landed here: the disk holds it, the cache does not know."""
         _ = self.cache
@@ -338,6 +369,11 @@ def _carry_out(image: bytearray, changes: Sequence[Change | BareWrite]) -> None:
         image[offset:end] = data
         if end > size:  # noqa: PLR1730  # no call: hot
             size = end
+
+
+def _covers(change: Change | BareWrite, at: int) -> bool:
+    """Whether a change says what byte `at` is."""
+    return type(change) is not Truncate and change[0] <= at < change[0] + len(cast("bytes", change[1]))
 
 
 def _apply(image: bytearray, change: Write | Truncate) -> None:

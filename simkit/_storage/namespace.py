@@ -8,7 +8,9 @@ one another, as every file system does; else a directory could end up inside its
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
@@ -19,10 +21,12 @@ from simkit._storage.inode import Inode
 class Directory:
     """A directory, whatever it is called at the moment: the names in it that are durable."""
 
-    __slots__ = ("durable",)
+    __slots__ = ("durable", "number")
 
     def __init__(self) -> None:
         self.durable: dict[str, Node] = {}
+        #: What `stat` calls it by; 0 until somebody asks.
+        self.number = 0
 
 
 Node = Inode | Directory
@@ -76,6 +80,8 @@ class Namespace:
         self.root = Directory()
         self.visible: dict[str, Node] = {"/": self.root}
         self.pending: list[EntryChange] = []
+        #: Directories that programs made, and names that they took away: none of these springs into existence.
+        self._managed: set[str] = set()
 
     def set(self, kind: str, path: str, node: Node | None, number: int) -> None:
         """Let `path` stand for `node`, or for nothing; durable only by a sync of the directory."""
@@ -87,11 +93,14 @@ class Namespace:
             del visible[path]
         else:
             visible[path] = node
+        if not isinstance(node, Inode):
+            self._managed.add(path)
 
     def rename(self, source: str, target: str, number: int) -> None:
         """Let `target` stand for what `source` stood for."""
         node = self.visible[source]
         self._note_rename(source, target, node, number)
+        self._managed.add(source)
         del self.visible[source]
         self.visible[target] = node
 
@@ -99,27 +108,38 @@ class Namespace:
         """Rename a directory, with all that is in it."""
         directory = self.visible[source]
         self._note_rename(source, target, directory, number)
+        self._managed.update((source, target))
         moved = {path: node for path, node in self.visible.items() if path == source or path.startswith(source + "/")}
         for path in moved:
             del self.visible[path]
         for path, node in moved.items():
             self.visible[target + path[len(source) :]] = node
 
-    def provide(self, directory: str) -> Directory:
-        """Let `directory` and its parents exist durably, as if made when the host was set up."""
-        here, path = self.root, ""
+    def provide(self, directory: str, *, anew: bool = False) -> Directory:
+        """Let `directory` and its parents exist durably, as if made when the host was set up; `anew`, also where a program
+        took them away. OSError where a file has such a name, or where it is for a program to make it.
+        """
+        here, path, missing = self.root, "", []
         for name in directory.strip("/").split("/") if directory != "/" else ():
             path = f"{path}/{name}"
-            node = self.visible.get(path, here.durable.get(name))
-            if not isinstance(node, Directory):
-                node = Directory()
-            self.visible[path] = here.durable[name] = node
+            node = self.visible.get(path)
+            if node is None:
+                if path in self._managed and not anew:
+                    raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), directory)
+                missing.append((here, name, path, node := Directory()))
+            elif not isinstance(node, Directory):
+                raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
             here = node
+        for parent, name, path, made in missing:
+            self._settle_name(parent, name)
+            self.visible[path] = parent.durable[name] = made
         return here
 
     def plant(self, path: str, data: bytes) -> None:
         """Let a file be there durably."""
-        self.visible[path] = self._parent(path).durable[posixpath.basename(path)] = Inode(data)
+        parent, name = self._parent(path), split(path)[1]
+        self._settle_name(parent, name)
+        self.visible[path] = parent.durable[name] = Inode(data)
 
     def sync(self, covered: Callable[[EntryChange], bool]) -> None:
         """Make the pending changes that `covered` accepts durable, in order."""
@@ -177,6 +197,11 @@ class Namespace:
         self.pending.clear()
         self.visible = self.survivors()
         return dict(self.visible)
+
+    def _settle_name(self, directory: Directory, name: str) -> None:
+        """Make durable what is pending of a name that is there from the beginning now, lest a sync undo that later."""
+        if any(found is directory and called == name for change in self.pending for found, called, _ in change.entries):
+            self.sync_directory(directory)
 
     def _note_rename(self, source: str, target: str, node: Node, number: int) -> None:
         entries = ((self._parent(source), split(source)[1], None), (self._parent(target), split(target)[1], node))

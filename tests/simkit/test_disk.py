@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simkit.disk import SECTOR_BYTES, Disk
+from simkit.disk import SECTOR_BYTES, Disk, ProcessDead, Tear
 from simkit.tape import Tape
 from tests.simkit.disk_rig import Program, made, new_disk
 
@@ -231,3 +231,81 @@ def test_without_provisioning_a_missing_directory_is_an_error() -> None:
         disk.open("/d/f", create=True, exclusive=True)
     with pytest.raises(OSError, match="not empty"):
         disk.rmdir("/d")
+
+
+def test_a_file_in_the_way_is_no_directory() -> None:
+    """A path that leads through a file is ENOTDIR, whatever is asked of it, and the file stays what it was."""
+    disk = new_disk()
+    made(disk, "/f", b"kept")
+    calls: list[Callable[[], object]] = [
+        lambda: disk.open("/f/a/b", create=True),
+        lambda: disk.open("/f/a"),
+        lambda: disk.mkdir("/f/a/b"),
+        lambda: disk.listdir("/f/a"),
+        lambda: disk.rename("/f/a", "/g"),
+        lambda: disk.unlink("/f/a"),
+        lambda: disk.load({"/f/a/b": b""}),
+    ]
+    for call in calls:
+        with pytest.raises(NotADirectoryError):
+            call()
+    assert disk.read_file("/f") == b"kept"
+    disk.crash("lose")
+    assert disk.read_file("/f") == b"kept"
+
+
+@pytest.mark.parametrize("way", ["removed", "renamed", "lost"])
+def test_a_directory_that_a_program_manages_does_not_come_back_by_itself(way: str) -> None:
+    """Provisioning is for directories that were always there; one that is gone is ENOENT until somebody makes it."""
+    disk = new_disk()
+    disk.mkdir("/d")
+    if way == "removed":
+        disk.rmdir("/d")
+    elif way == "renamed":
+        disk.rename("/d", "/e")
+    else:
+        disk.crash("lose")
+    with pytest.raises(FileNotFoundError):
+        disk.open("/d/x", create=True)
+    disk.mkdir("/d")
+    disk.open("/d/x", create=True).fsync()
+    disk.sync_dir("/d")
+    disk.sync_dir("/")
+    disk.crash("lose")
+    assert disk.exists("/d/x")
+
+
+def test_what_is_loaded_stays_though_its_name_was_just_taken_away() -> None:
+    """An unlink that no sync covered yet is over when the name is given anew from outside."""
+    disk = new_disk()
+    made(disk, "/d/f", b"old")
+    disk.sync_dir("/d")
+    disk.unlink("/d/f")
+    disk.rmdir("/d")
+    disk.load({"/d/f": b"new"})
+    disk.sync_dir("/d")
+    disk.sync_dir("/")
+    disk.crash("lose")
+    assert disk.read_file("/d/f") == b"new"
+
+
+def test_a_write_of_nothing_changes_nothing() -> None:
+    """Not the size either, wherever it is: neither one of no bytes, nor one that is torn before the first."""
+    disk = new_disk()
+    file = disk.open("/f", create=True)
+    before = disk.boundaries
+    file.write(b"", 100)
+    assert (file.size(), disk.boundaries) == (0, before)
+    disk.on_boundary = lambda _: Tear(0, lambda: None)
+    with pytest.raises(ProcessDead):
+        file.write(b"abc", 100)
+    assert disk.size("/f") == 0
+
+
+def test_a_size_below_zero_is_refused() -> None:
+    """EINVAL, as from ftruncate(2)."""
+    disk = new_disk()
+    file = made(disk, "/f", b"abc")
+    with pytest.raises(OSError, match="Invalid argument"):
+        file.truncate(-1)
+    assert disk.read_file("/f") == b"abc"

@@ -8,6 +8,7 @@ import pytest
 
 from simkit.copies import Copies
 from simkit.disk import SECTOR_BYTES, Disk, DiskFaults
+from simkit.errors import OptionError
 from tests.simkit.disk_rig import Program, made, new_disk
 
 
@@ -164,3 +165,46 @@ def test_copies_that_cannot_stay_good_are_refused() -> None:
     """More good copies than there are copies is a mistake of the caller."""
     with pytest.raises(ValueError, match="2 good copies of 1"):
         Copies().declare("log", [("a", "/x"), ("a", "x")], good=2)
+
+
+def test_rot_of_what_is_on_its_way_to_the_disk_stays() -> None:
+    """Rot shows in every read from now on, whatever else is written, synced or dropped from the cache."""
+    disk = new_disk()
+    file = made(disk, "/f", bytes(100), durable=False)
+    assert disk.corrupt("/f", 5)
+    rotten = bytes(5) + b"\x01" + bytes(94)
+    assert file.read(100, 0) == rotten
+    file.write(b"beside", 200)
+    assert file.read(100, 0) == rotten
+    file.fsync()
+    disk.drop_caches()
+    assert file.read(100, 0) == rotten
+    assert disk.fired == {"bit-rot": 1}
+
+
+@pytest.mark.parametrize(("offset", "bit"), [(-1, 0), (0, 8), (0, -1)])
+def test_rot_is_of_a_bit_that_a_byte_has(offset: int, bit: int) -> None:
+    """An offset or a bit that cannot be is an error that names it."""
+    disk = new_disk()
+    made(disk, "/f", b"a")
+    with pytest.raises(OptionError, match=r"Disk\.corrupt"):
+        disk.corrupt("/f", offset, bit)
+
+
+def test_rot_behind_the_end_did_not_happen() -> None:
+    """Nothing is there that could rot, so nothing is counted."""
+    disk = new_disk()
+    made(disk, "/f", b"a")
+    assert not disk.corrupt("/f", 1)
+    assert disk.fired == {}
+
+
+def test_a_misdirected_write_that_was_asked_for_waits_until_it_can_happen() -> None:
+    """The first write to an empty disk has nowhere to go astray to; the second has."""
+    disk = new_disk()
+    file = disk.open("/f", create=True)
+    disk.strike_next("misdirected-write")
+    file.write(bytes(2000), 0)
+    assert disk.fired == {}
+    file.write(b"x" * 100, 0)
+    assert disk.fired == {"misdirected-write": 1}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -239,3 +241,111 @@ def test_coverage_looks_for_files_in_the_real_world(tmp_path: Path) -> None:
         [sys.executable, "under_coverage.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.splitlines() == ["[False, False] True", "late.py"], done.stderr
+
+
+def _tried(call: Callable[[], Any]) -> Any:
+    """What a call gives: its value, or its error by name and number."""
+    try:
+        return call()
+    except OSError as error:
+        return type(error).__name__, error.errno
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(entry.name for entry in Path(folder).iterdir())
+
+
+def _misuse(root: str) -> list[Any]:
+    """Names that are in the way, descriptors that are open the other way round, writes of nothing."""
+    file, folder = Path(root, "f"), Path(root, "d")
+    file.write_bytes(b"hello")
+    folder.mkdir()
+    seen = [
+        _tried(lambda: Path(root, "f/a/b").write_bytes(b"")),
+        _tried(lambda: Path(root, "f/a").read_bytes()),
+        _tried(lambda: _names(root + "/f/a")),
+        _tried(lambda: Path(root, "f/a/b").mkdir()),
+        _tried(lambda: os.stat("")),  # noqa: PTH116  # Path("") is the working folder
+        _tried(lambda: Path(root, "never").rmdir()),
+        file.read_bytes(),
+    ]
+    reading, writing = os.open(file, os.O_RDONLY), os.open(file, os.O_WRONLY)
+    seen += [
+        _tried(lambda: os.ftruncate(reading, 1)),
+        _tried(lambda: os.write(reading, b"x")),
+        _tried(lambda: os.pwrite(reading, b"x", 0)),
+        _tried(lambda: os.read(writing, 1)),
+        _tried(lambda: os.ftruncate(writing, -1)),
+        _tried(lambda: os.pread(reading, 2, -1)),
+        os.pread(reading, 3, 1),
+        os.pwrite(writing, b"LL", 2),
+        os.lseek(writing, 100, os.SEEK_SET),
+        os.write(writing, b""),
+        os.read(reading, 10),
+    ]
+    with file.open("rb", buffering=0) as raw, pytest.raises(io.UnsupportedOperation):
+        raw.truncate(2)
+    with Path(root, "log").open("ab", buffering=0) as log:
+        log.write(b"12345")
+        seen += [os.pwrite(log.fileno(), b"6", 0), Path(root, "log").read_bytes()]
+    folder.rename(root + "/e")
+    seen += [_tried(lambda: Path(root, "d/x").write_bytes(b"")), _names(root + "/e")]
+    Path(root, "e").rmdir()
+    seen += [_tried(lambda: Path(root, "e/x").write_bytes(b"")), _tried(lambda: _names(root + "/e"))]
+    return [*seen, file.stat().st_size, _names(root)]
+
+
+def test_misuse_fails_as_on_a_real_disk(tmp_path: Path) -> None:
+    """The same calls on a real folder and in simulation: the same errors, and nothing is changed by them."""
+    assert inside(lambda: _misuse("/work")) == _misuse(str(tmp_path))
+
+
+def _rotated(root: str) -> list[Any]:
+    log = Path(root, "log")
+    with log.open("w", encoding="utf-8") as file:
+        mine = os.fstat(file.fileno())
+        same = os.path.samestat(mine, log.stat())
+        log.rename(root + "/log.1")
+        log.write_bytes(b"")
+        found = [os.path.samestat(mine, Path(root, name).stat()) for name in ("log", "log.1")]
+        Path(root, "log.1").unlink()
+        return [same, *found, os.path.samestat(mine, os.fstat(file.fileno())), os.fstat(file.fileno()).st_nlink]
+
+
+def test_a_file_keeps_its_number_under_another_name(tmp_path: Path) -> None:
+    """By it a program finds out that its log was rotated, and by the number of names that a file was removed."""
+    assert inside(lambda: _rotated("/work")) == _rotated(str(tmp_path)) == [True, False, True, True, 0]
+
+
+def test_a_write_that_half_fits_says_how_much_did() -> None:
+    """As write(2), which raises ENOSPC only when nothing fits: a buffer that tries again appends nothing twice."""
+
+    def look() -> list[Any]:
+        fd = os.open("/w/a", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        seen = [os.write(fd, b"y" * 6000), _tried(lambda: os.write(fd, b"y" * 6000))]
+        Path("/w/a").unlink()
+        os.close(fd)
+        Path("/w/room").write_bytes(b"x" * 2000)
+        with open("/w/log", "ab") as log:  # noqa: PTH123
+            log.write(b"0123456789" * 300)
+            seen.append(_tried(log.flush))
+            Path("/w/room").unlink()
+        return [*seen, Path("/w/log").read_bytes() == b"0123456789" * 300]
+
+    async def main(world: World) -> Any:
+        world.host("h").disk.capacity_bytes = 4096
+        return await on(world.host("h"), look)
+
+    full = ("OSError", errno.ENOSPC)
+    assert simulate(main) == [4096, full, full, True]
+
+
+def _sync_all() -> None:
+    os.sync()  # by its name in the module, where the stand-in is
+
+
+@pytest.mark.parametrize("ask", [_sync_all, lambda: os.statvfs("/"), lambda: shutil.disk_usage("/")])
+def test_the_disks_of_the_real_machine_are_no_part_of_it(ask: Callable[[], Any]) -> None:
+    """A sync of everything would sync nothing here, and the room on real disks differs from machine to machine."""
+    with pytest.raises(RefusedError, match="real machine"):
+        inside(ask)

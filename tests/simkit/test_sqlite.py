@@ -381,3 +381,21 @@ def test_leaving_the_interpreter_with_dead_connections_is_silent() -> None:
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_journal_whose_directory_cannot_be_synced_is_used_all_the_same() -> None:
+    """SQLite's Unix VFS ignores that error of its own sync, as many systems cannot do it, and tells it of a delete."""
+
+    async def main(world: World) -> list[Any]:
+        host = world.host("a")
+
+        def write() -> list[Any]:
+            connection = opened("DELETE", "EXTRA")
+            connection.execute("CREATE TABLE t(a)")
+            host.disk.fail_next("sync_dir", 5, times=1)
+            connection.execute("INSERT INTO t VALUES(1)")
+            return [connection.execute("SELECT a FROM t").get, host.disk.fired]
+
+        return await on(host, write)
+
+    assert simulate(main) == [1, {"sync_dir-eio": 1}]
