@@ -208,17 +208,19 @@ class Network(Ether):
     ) -> None:
         """A message is at the end of its link: as `_arrive`, in a hurry."""
         weather = self._weather
-        if self._cut or weather.clogged or not weather.plain:
+        if self.cut or weather.clogged or not weather.plain:
             self._arrive(*link, self._datagram_arrived, (sender, data, source, bound, sent))
             return
         found = self._bound.get(bound)
-        if type(found) is not DatagramSocket or self._world.trace.asides is not None:
+        if type(found) is not DatagramSocket or found.local[0] != ANY_ADDRESS or self._world.trace.asides is not None:
             self._datagram_arrived(sender, data, source, bound, sent)
         elif not found.arrived(data, source):
             self.count("datagram-overflow")
 
     def _datagram_arrived(self, sender: DatagramSocket, data: bytes, source: Address, bound: _Bound, sent: int) -> None:
         found = self._bound.get(bound)
+        if found is not None and not _reaches(found.local[0], source[0]):
+            found = None
         trace = self._world.trace
         if trace.asides is not None:
             owner = None if found is None else found.owner
@@ -231,12 +233,10 @@ class Network(Ether):
 
     # ---- for connections
 
-    def listener(self, place: str, local: Address, source: str) -> Listener | None:
-        """Return who listens there for connections from `source`."""
+    def listener(self, place: str, local: Address) -> Listener | None:
+        """Return who listens there for connections to that address."""
         found = self._listeners.get((place, local[1]))
-        if found is None or (_is_loopback(found.local[0]) and source != place):
-            return None
-        return found
+        return None if found is None or not _reaches(found.local[0], local[0]) else found
 
     def next_connection(self) -> int:
         """Return a number for a new connection."""
@@ -306,6 +306,11 @@ class Network(Ether):
     def _next(self, what: str) -> int:
         self._numbers[what] += 1
         return self._numbers[what]
+
+
+def _reaches(bound: str, address: str) -> bool:
+    """Whether what is for `address`, or from its side of the machine, comes to a socket of that machine bound to `bound`."""
+    return bound == ANY_ADDRESS or _is_loopback(bound) == _is_loopback(address)
 
 
 def _is_loopback(address: str) -> bool:

@@ -56,19 +56,25 @@ class Attempt:
         self._given_up = True
         self._deadline.cancel()
         if self._end is not None:
-            self._end.close(reset=True)
+            self._drop(self._end)
 
     def _arrive(self) -> None:
-        """The SYN is at the target."""
+        """The SYN is at the target. Nobody there hears of a connection whose client gave up, or gets no answer yet: what
+        waits to be accepted has shaken hands. The client sends its SYN again once the answer can come through.
+        """
         source, target = self._source[0], self._target[0]
+        if self._given_up or self._error:
+            return
         if not self._network.is_up(target) or self._network.loses_syn(source, target):
             self._try_again()
             return
-        listener = self._network.listener(target, self._target[1], source)
+        listener = self._network.listener(target, self._target[1])
         if listener is None:
             self._travel(there=False, then=lambda: self._fail(errno.ECONNREFUSED))
         elif listener.full:
             self._try_again()
+        elif self._network.is_held_up(target, source):
+            self._travel(there=False, then=lambda: self._travel(there=True, then=self._arrive))
         else:
             connection = self._network.next_connection()
             near, far = pair(self._network, connection, self._source, (self._target[0], self._target[1]))
@@ -82,11 +88,18 @@ class Attempt:
 
     def _established(self, near: Endpoint) -> None:
         if self._given_up or self._error:
-            near.close(reset=True)
+            self._drop(near)
             return
         self._network.note("connect", near.connection, near.place, near.peer.place, 0)
         self._end = near
         self._waiter.wake()
+
+    def _drop(self, near: Endpoint) -> None:
+        """Nobody wants the connection any more; a machine that is off does not even say so."""
+        if self._network.is_up(near.place):
+            near.close(reset=True)
+        else:
+            near.vanish()
 
     def _fail(self, error: int) -> None:
         if self._end is None and not self._error:

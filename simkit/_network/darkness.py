@@ -7,6 +7,7 @@ boots, knows nothing of the connection, and answers what is sent again with a re
 from __future__ import annotations
 
 import errno
+import functools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,12 +34,20 @@ class Darkness:
 
     def booted(self, place: str) -> None:
         """The host is on again: what is sent again is answered with a reset."""
-        for end in self._unanswered.pop(place, ()):
-            self._network.call_later(RETRANSMISSION_NS, end.deny)
+        for end in self._unanswered.get(place, ()):
+            self._network.call_later(RETRANSMISSION_NS, functools.partial(self._sent_again, end))
+
+    def _sent_again(self, end: Endpoint) -> None:
+        if self._network.is_up(end.place) and self._is_over(end):  # else it is off once more: the sender waits on
+            end.deny()
+
+    def _is_over(self, end: Endpoint) -> bool:
+        """Whether a sender was waiting for an answer of `end`; it does not any more."""
+        waiting = self._unanswered.get(end.place, [])
+        self._unanswered[end.place] = left = [other for other in waiting if other is not end]
+        return len(left) < len(waiting)
 
     def _give_up(self, end: Endpoint) -> None:
-        waiting = self._unanswered.get(end.place, [])
-        if any(end is other for other in waiting):
-            self._unanswered[end.place] = [other for other in waiting if other is not end]
+        if self._is_over(end):
             self._network.count("timed-out")
             end.peer.reset_received(errno.ETIMEDOUT)

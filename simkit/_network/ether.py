@@ -92,7 +92,8 @@ class Ether:
         self._options = _USUAL
         self._weather = Weather(self, self._stream)
         self._darkness = Darkness(self)
-        self._cut: dict[tuple[str, str], bool] = {}
+        #: Links that are cut, and since when.
+        self.cut: dict[tuple[str, str], int] = {}
         #: Links on which nothing is to be asked for but latency, loss and doubling.
         self._roads: dict[tuple[str, str], Road] = {}
         self._mentioned: dict[str, str] = {}
@@ -114,15 +115,14 @@ class Ether:
     def partition(self, a: str, b: str, *, one_way: bool = False) -> None:
         """Cut the link between two places: what is sent arrives only after `heal`. One way: only from `a` to `b`."""
         self._mention_link("Network.partition", a, b)
-        self._cut[a, b] = True
-        if not one_way:
-            self._cut[b, a] = True
+        for pair in ((a, b),) if one_way else ((a, b), (b, a)):
+            self.cut.setdefault(pair, self.now_ns)
         self.count("partition", a, b)
 
     def heal(self, a: str | None = None, b: str | None = None) -> None:
         """Mend the link between two places, all links of one, or all there are; what was held up travels again."""
         wanted = [name for name in (a, b) if name is not None]
-        self._cut = {pair: True for pair in self._cut if not all(name in pair for name in wanted)}
+        self.cut = {pair: ns for pair, ns in self.cut.items() if not all(name in pair for name in wanted)}
         self._world.trace.aside("net", "heal", a, b)
         self._release()
 
@@ -244,7 +244,7 @@ class Ether:
 
     def _arrive(self, source: str, target: str, then: Callable[..., object], args: tuple[Any, ...]) -> None:
         """A message is at the end of its link."""
-        if (source, target) in self._cut:
+        if (source, target) in self.cut:
             self.count("datagram-cut", source, target)
         elif not self._weather.clogged or not self.hold(source, target, lambda: then(*args)):
             if self._weather.open:
@@ -258,7 +258,7 @@ class Ether:
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` for `heal` and return True."""
-        if (source, target) not in self._cut and (
+        if (source, target) not in self.cut and (
             not self._weather.clogged or self._weather.clogged.get((source, target), 0) <= self.now_ns
         ):
             return False
@@ -285,9 +285,11 @@ class Ether:
 
     def reaches(self, a: str, b: str) -> bool:
         """Whether a packet from `a` would come to `b` now, and its answer back."""
-        clogged, now_ns = self._weather.clogged, self.now_ns
-        links = ((a, b), (b, a))
-        return self.is_up(b) and not any(link in self._cut or clogged.get(link, 0) > now_ns for link in links)
+        return self.is_up(b) and not self.is_held_up(a, b) and not self.is_held_up(b, a)
+
+    def is_held_up(self, source: str, target: str) -> bool:
+        """Whether a link is cut or clogged now."""
+        return (source, target) in self.cut or self._weather.clogged.get((source, target), 0) > self.now_ns
 
     def is_up(self, place: str) -> bool:
         """Whether the machine there is on."""
@@ -300,6 +302,22 @@ class Ether:
         def give_up() -> None:
             end = self.sender(pipe)
             if pipe.held_ns == since_ns and pipe.waits_for_answer and end is not None:
+                self.count("timed-out", pipe.source, pipe.target)
+                end.reset_received(errno.ETIMEDOUT)
+
+        self.call_later(self._options.retransmit_timeout_ns, give_up)
+
+    def unacknowledged(self, pipe: Pipe) -> None:
+        """What `pipe` carries arrives, and the link back is cut: its sender, who hears nothing of it, gives up in the end."""
+        back = pipe.target, pipe.source
+        since_ns = self.cut[back]
+        if since_ns == pipe.unheard_ns:
+            return
+        pipe.unheard_ns = since_ns
+
+        def give_up() -> None:
+            end = self.sender(pipe)
+            if self.cut.get(back) == since_ns and end is not None and not end.over:
                 self.count("timed-out", pipe.source, pipe.target)
                 end.reset_received(errno.ETIMEDOUT)
 
@@ -358,7 +376,7 @@ class Ether:
         self._weather.clogged = clogged = {pair: until_ns for pair, until_ns in clogged.items() if until_ns > now_ns}
         held, self._held = self._held, []
         for source, target, resume in held:
-            if (source, target) in self._cut or (source, target) in clogged:
+            if (source, target) in self.cut or (source, target) in clogged:
                 self._held.append((source, target, resume))
             else:
                 self.post(source, target, resume)

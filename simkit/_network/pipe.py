@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 
@@ -42,6 +42,15 @@ class Wire(Protocol):
 
     def hold(self, source: str, target: str, resume: Callable[[], object]) -> bool:
         """When the link is cut, keep `resume` until it heals and return True."""
+        ...
+
+    @property
+    def cut(self) -> Mapping[tuple[str, str], int]:
+        """The links that are cut."""
+        ...
+
+    def unacknowledged(self, pipe: Pipe) -> None:
+        """Something arrives of which its sender learns nothing, as the link back is cut."""
         ...
 
     def breaks(self, source: str, target: str) -> bool:
@@ -87,6 +96,7 @@ class Pipe:
         "source",
         "target",
         "unacked",
+        "unheard_ns",
     )
 
     def __init__(
@@ -99,6 +109,8 @@ class Pipe:
         self.unacked = 0
         #: Since when its link holds it up; -1 while it does not.
         self.held_ns = -1
+        #: Since when the link back was cut when something of it arrived last that is to be acknowledged.
+        self.unheard_ns = -1
         self._wire = wire
         self._deliver = deliver
         self._queue: collections.deque[Segment] = collections.deque()
@@ -146,6 +158,8 @@ class Pipe:
             wire.held(self)
             return
         self.held_ns = -1
+        if wire.cut and queue and (self.target, self.source) in wire.cut and self.waits_for_answer:
+            wire.unacknowledged(self)
         now_ns = wire.now_ns
         while queue and queue[0][0] <= now_ns:
             _, kind, data, count = queue.popleft()

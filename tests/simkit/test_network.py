@@ -360,3 +360,60 @@ def test_events_are_traced() -> None:
     for expected in ("connect 1 outside server 0", "send 1 outside server 3", "deliver 1 server outside 3"):
         assert expected in events
     assert [event for event in events if event.startswith("reset")]
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "reached"),
+    [
+        ("127.0.0.1", "localhost", True),
+        ("127.0.0.1", "server", False),
+        ("server", "localhost", False),
+        ("server", "server", True),
+        ("0.0.0.0", "localhost", True),
+        ("0.0.0.0", "server", True),
+    ],
+)
+def test_a_socket_is_reached_at_the_address_that_it_is_bound_to(bound: str, asked: str, reached: bool) -> None:
+    """Loopback and the address of the machine are two, for streams and for messages, also from the same machine."""
+
+    async def main(world: World) -> list[bool]:
+        async def program() -> list[bool]:
+            listening, asking = trio.socket.socket(), trio.socket.socket()
+            await listening.bind((bound, PORT))
+            listening.listen()
+            try:
+                await asking.connect((asked, PORT))
+                found = [True]
+            except ConnectionRefusedError:
+                found = [False]
+            receiving, sending = (trio.socket.socket(type=stdlib_socket.SOCK_DGRAM) for _ in range(2))
+            await receiving.bind((bound, PORT))
+            await sending.sendto(b"x", (asked, PORT))
+            with trio.move_on_after(10) as waiting:
+                await receiving.recvfrom(1)
+            return [*found, not waiting.cancelled_caught]
+
+        return await in_process(world.host("server"), program)
+
+    assert simulate(main) == [reached, reached]
+
+
+def test_a_message_from_elsewhere_does_not_reach_a_socket_on_the_loopback() -> None:
+    """Its sender is told that nobody is bound there."""
+
+    async def main(world: World) -> bool:
+        async def listen() -> None:
+            receiving = trio.socket.socket(type=stdlib_socket.SOCK_DGRAM)
+            await receiving.bind(("127.0.0.1", PORT))
+            await receiving.recvfrom(1)
+
+        process = world.host("server").start(listen)
+        await trio.sleep(1)
+        sending = trio.socket.socket(type=stdlib_socket.SOCK_DGRAM)
+        await sending.connect(("server", PORT))
+        await sending.send(b"x")
+        with pytest.raises(ConnectionRefusedError):
+            await sending.recv(1)
+        return process.alive
+
+    assert simulate(main)

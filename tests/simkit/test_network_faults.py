@@ -13,7 +13,7 @@ from simkit.network import OUTSIDE, NetworkOptions, abort
 from simkit.process import ProcessDead
 from simkit.tape import Tape
 from simkit.world import World, run
-from tests.simkit.network_rig import MS, PORT, connected, read_all, serve
+from tests.simkit.network_rig import MS, PORT, connected, read_all, serve, silent
 from tests.simkit.rig import outcome_of, simulate
 
 
@@ -382,3 +382,130 @@ def test_a_process_that_ends_by_itself_closes_as_usual() -> None:
         return await read_all(await listener.accept())
 
     assert simulate(main) == b"goodbye"
+
+
+@pytest.mark.parametrize("cut", ["both", "there", "back"])
+@pytest.mark.parametrize("patience", [3, 100])
+def test_a_server_hears_of_a_connection_only_when_hands_were_shaken(cut: str, patience: int) -> None:
+    """A client that gives up while the link is cut, in whatever direction, leaves nothing to accept; one that waits gets
+    through when it is mended. Seen between two network namespaces as well.
+    """
+
+    async def main(world: World) -> tuple[list[str], list[str]]:
+        accepted: list[str] = []
+
+        async def note(stream: trio.SocketStream) -> None:
+            accepted.append("accepted")
+            await stream.send_all(b"hello")
+
+        async def client() -> bytes:
+            with trio.move_on_after(patience):
+                stream = await trio.open_tcp_stream("server", PORT)
+                return await read_all(stream)
+            return b"gave up"
+
+        serve(world.host("server"), note)
+        process = world.host("client").start(client)
+        if cut == "both":
+            world.network.partition("client", "server")
+        else:
+            world.network.partition(*(("client", "server") if cut == "there" else ("server", "client")), one_way=True)
+        await trio.sleep(10)
+        before = list(accepted)
+        world.network.heal()
+        await trio.sleep(20)
+        assert process.status is not None
+        return before, [*accepted, process.status.value.decode()]
+
+    through = ["gave up"] if patience < 10 else ["accepted", "hello"]
+    assert simulate(main) == ([], through)
+
+
+def test_whoever_hears_no_acknowledgement_gives_up() -> None:
+    """What it sends arrives and the link back is cut: ETIMEDOUT in the end. Seen between two namespaces as well."""
+
+    async def main(world: World) -> tuple[list[bytes], int]:
+        heard: list[bytes] = []
+
+        async def listen(stream: trio.SocketStream) -> None:
+            while True:
+                heard.append(bytes(await stream.receive_some()))
+
+        serve(world.host("server"), listen)
+        stream = await connected()
+        await stream.send_all(b"a")
+        await trio.sleep(1)
+        world.network.partition("server", OUTSIDE, one_way=True)
+        await stream.send_all(b"b")
+        began_ns = world.now_ns
+        with pytest.raises(trio.BrokenResourceError) as info:
+            await stream.receive_some()
+        assert isinstance(info.value.__cause__, TimeoutError)
+        return heard, (world.now_ns - began_ns) // 1_000_000_000
+
+    assert simulate(main) == ([b"a", b"b"], 924)
+
+
+def test_a_mended_link_acknowledges_what_arrived_meanwhile() -> None:
+    """Nobody gives up on a connection whose way back was cut for a while."""
+
+    async def main(world: World) -> bytes:
+        serve(world.host("server"))
+        stream = await connected()
+        world.network.partition("server", OUTSIDE, one_way=True)
+        await stream.send_all(b"a")
+        await trio.sleep(500)
+        world.network.heal()
+        await trio.sleep(1000)
+        return bytes(await stream.receive_some())
+
+    assert simulate(main) == b"a"
+
+
+def test_a_machine_that_is_off_again_before_it_answered_keeps_nobody_waiting_for_ever() -> None:
+    """On for a moment only: what is sent meets nobody, and its sender gives up when it would have anyway."""
+
+    async def main(world: World) -> int:
+        server = world.host("server")
+        serve(server, silent)
+        stream = await connected()
+        server.power_loss(silent=True)
+        await stream.send_all(b"x")
+        began_ns = world.now_ns
+        await trio.sleep(5)
+        server.boot()
+        await trio.sleep(0.1)
+        server.power_loss(silent=True)
+        with pytest.raises(trio.BrokenResourceError) as info:
+            await stream.receive_some()
+        assert isinstance(info.value.__cause__, TimeoutError)
+        return (world.now_ns - began_ns) // 1_000_000_000
+
+    assert simulate(main) == 924
+
+
+def test_a_client_without_power_does_not_reset_what_it_was_connecting_to() -> None:
+    """It tells nobody: the server's end stays half open."""
+
+    async def main(world: World) -> str:
+        accepted = trio.Event()
+        seen: list[str] = []
+
+        async def note(stream: trio.SocketStream) -> None:
+            accepted.set()
+            with trio.move_on_after(60):
+                try:
+                    await stream.receive_some()
+                except trio.BrokenResourceError:
+                    seen.append("reset")
+
+        world.network.options = NetworkOptions(latency_ns=50 * MS, spread=(1,), spread_weights=(1,))
+        serve(world.host("server"), note)
+        await trio.sleep(1)
+        world.host("client").start(connected)
+        await accepted.wait()  # its answer is still under way
+        world.host("client").power_loss(silent=True)
+        await trio.sleep(100)
+        return str(seen)
+
+    assert simulate(main) == "[]"
