@@ -49,7 +49,7 @@ class Question:
     @property
     def operation(self) -> str | None:
         named: str | None = self.fields.get("operation", self._brought.get("operation"))
-        return named
+        return self.about if self.to is not None and self.name == NOTICE else named
 
     @property
     def digest(self) -> str | None:
@@ -115,9 +115,13 @@ def steer(run: str, target: str, nth: int, params: Mapping[str, Any], nonce: str
     return signal(run, f"{target}:steer:{nth}", STEER, payload)
 
 
-def notice(run: str, target: str, nonce: str) -> Question:
-    """A receiver's late word that the effect of `target` happened."""
-    return signal(run, f"{target}:notice", NOTICE, {"operation": target, "nonce": nonce})
+def notice(run: str, target: str, nonce: str, inside: tuple[str, str] | None = None) -> Question:
+    """A receiver's late word that the effect of `target` happened; to the child `inside` which it did, by its id there."""
+    if inside is None:
+        return signal(run, f"{target}:notice", NOTICE, {"operation": target, "nonce": nonce})
+    child, operation = inside
+    payload = {"operation": operation, "nonce": nonce}
+    return signal(run, f"{target}:notice", NOTICE, payload, about=target, to=f"{run}/{child}")
 
 
 def decide(

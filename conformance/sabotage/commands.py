@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conformance import questions
 from conformance.questions import Question
 from scenarios.history import Applied, Received
-from scenarios.plan import Wait
+from scenarios.plan import Model, Wait
 
 if TYPE_CHECKING:
     from conformance.control import Answer
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 #: Two directions for one operation, in the order in which they are given.
 DIRECTIONS: tuple[Mapping[str, Any], ...] = ({"amount": 101}, {"amount": 102})
+#: How many times as many tokens a model is directed to use.
+_LONGER = (4, 5)
 #: A signal name that no plan waits for.
 NOBODY = "nobody"
 
 
 async def cancel(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
-    """Cancel the run; a call at whose barrier this is waits until that has been answered."""
+    """Cancel the run; a call at whose barrier this is waits until that has been answered. Each time is a command of its own."""
     scene.note(one)
-    await told(scene, questions.command("cancel", scene.run, 1))
+    await told(scene, questions.command("cancel", scene.run, scene.number_of("cancel")))
     return None
 
 
@@ -51,10 +53,17 @@ async def steer(scene: Scene, one: Interruption, _passing: Passing | None) -> Fa
         scene.miss(one)
         return None
     scene.note(one)
-    for params in DIRECTIONS:
+    for params in directions_for(scene.plan.leaf(target)):
         number = scene.number_of(f"steer:{target}")
         await told(scene, questions.steer(scene.run, target, number, params, scene.world.nonce()))
     return None
+
+
+def directions_for(leaf: object) -> tuple[Mapping[str, Any], ...]:
+    """Two directions for an operation. A model is asked the same, and to use more than was set aside for it."""
+    if not isinstance(leaf, Model):
+        return DIRECTIONS
+    return tuple({**leaf.params, "tokens": times * leaf.tokens, "uses": times * leaf.tokens} for times in _LONGER)
 
 
 async def unmatched(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:
@@ -100,7 +109,7 @@ async def _notice(scene: Scene, one: Interruption) -> None:
         scene.miss(one)
         return
     scene.note(one)
-    word = questions.notice(scene.run, op, nonce)
+    word = questions.notice(scene.run, op, nonce, scene.plan.operations_of_children().get(op))
     await _insist(scene, word)
     scene.headway.noticed(op)
     for question in (word, questions.notice(scene.run, NOBODY, scene.nonce_of("notice"))):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from conformance import questions
+from conformance.sabotage.commands import directions_for
 from scenarios.history import (
     Answered,
     Applied,
@@ -20,7 +22,7 @@ from scenarios.history import (
 )
 from scenarios.interruption import ACTIONS, Action, Interruption, Site
 from scenarios.obligations import OBLIGATIONS
-from scenarios.plan import Approve, Call, Par, Plan, Seq, Wait, approval_digest
+from scenarios.plan import Approve, Call, Model, Par, Plan, Seq, Wait, approval_digest
 from simkit.errors import SimkitError
 from tests.conformance.driver_rig import BOUNDS, CHAIN, MS, Habits
 from tests.conformance.seen_rig import at, closed, events, final, outcomes, place
@@ -53,6 +55,14 @@ def test_a_cancel_nobody_knows_the_fate_of_is_sent_again_with_its_id() -> None:
     asked = events(seen.observation, Asked, verb="cancel")
     assert [one.id for one in asked] == ["r:cancel:1"] * 4
     assert outcomes(seen.observation, "cancel")[-1] == "accepted"
+
+
+def test_each_cancel_is_a_command_of_its_own() -> None:
+    """One that is given again is not taken for a repeat of the first."""
+    again = Interruption("cancel", Site("time", ns=5 * MS))
+    held = Interruption("delay", at("a", "applied"), ns=50 * MS, then=again)
+    seen = watch(CHAIN, Interruption("cancel", at("a", "received"), then=held))
+    assert [one.id for one in events(seen.observation, Asked, verb="cancel")] == ["r:cancel:1", "r:cancel:2"]
 
 
 @pytest.mark.parametrize("action", ["lose-ack", "repeat", "kill"])
@@ -90,6 +100,14 @@ def test_directions_come_in_order_and_the_last_one_counts() -> None:
         for one, amount in ((first, 101), (second, 102))
     ]
     assert seen.world.extras.params["pay"] == {"amount": 102}
+
+
+def test_a_model_is_directed_to_use_more_than_was_set_aside_for_it() -> None:
+    """All of it, and each direction more than the one before; what is asked stays."""
+    first, second = directions_for(Model("think", "why?", 20, uses=10))
+    assert set(first) == set(second) == {"prompt", "tokens", "uses"}
+    assert 20 < first["tokens"] == first["uses"] < second["tokens"] == second["uses"]
+    assert first["prompt"] == second["prompt"] == "why?"
 
 
 def test_directions_come_while_the_desk_is_asked() -> None:
@@ -145,6 +163,13 @@ def test_a_notice_tells_of_the_effect_twice_and_of_one_that_belongs_nowhere() ->
     assert notices[0].at_ns - effect.at_ns >= 30 * MS
     never = watch(CHAIN, Interruption("notice", at("a", "received"), target="b"))
     assert len(never.observation.unfired) == 1
+
+
+def test_a_notice_of_what_a_child_did_goes_to_the_child() -> None:
+    """By the id that the operation has there; on record it is the one of the plan."""
+    word = questions.notice("r", "kid/a", "n1", ("kid", "a"))
+    assert (word.to, word.fields["payload"]) == ("r/kid", {"operation": "a", "nonce": "n1"})
+    assert (word.run, word.operation, word.name) == ("r", "kid/a", "notice")
 
 
 def test_a_crowd_is_started_and_followed_to_its_end() -> None:
