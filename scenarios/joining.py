@@ -233,8 +233,11 @@ def is_halt(event: object) -> bool:
 
 
 def stopped_spans(commands: Iterable[Command], end: int) -> Iterator[tuple[int, int]]:
-    """The spans of events in which the run was certainly paused: from an acknowledged pause to the next going on asked."""
-    goes_on = sorted(ask.at for one in commands if one.verb == "unpause" for ask in one.asks)
+    """The spans of events in which the run was certainly paused: from an acknowledged pause to the next going on asked, or to a
+    stop, after which it is over with the pause, and cleaned up after.
+    """
+    commands = tuple(commands)
+    goes_on = sorted(ask.at for one in commands if one.verb in {"unpause", "cancel"} for ask in one.asks)
     for one in commands:
         if one.verb == "pause" and one.ok_at is not None:
             begin = one.ok_at

@@ -67,6 +67,22 @@ holds(
     .call("c")
     .done(),
 )
+holds(
+    "SIG-3",
+    "it is cancelled while it is held, and cleaned up after",
+    story(plan("p artifact report 64 2", "a ledger p"))
+    .request("p", part=1)
+    .stored("r1:p", "staged")
+    .halt()
+    .reply("error", nonce=None)
+    .cancel()
+    .request("p")
+    .stored("r1:p", "removed")
+    .reply("executed", nonce=None)
+    .status("cancelled", reason="cancelled")
+    .settled(),
+    exercised=0,
+)
 breaks(
     "SIG-3",
     "the call that ends opens the next one",
