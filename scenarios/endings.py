@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.history import TERMINAL, Started
+from scenarios.history import ACCEPTED, TERMINAL, Started
 from scenarios.index import Facts
 from scenarios.observed import Request, Seen
 from scenarios.plan import SEMANTICS, Call, Compensate
@@ -19,6 +19,8 @@ _ESCALATION_DEATHS = 3
 _TRIES = 2
 #: What is done to storage, clocks, code and keys: a run may end over it, with a clear word.
 _HARD = ("full", "eio", "flip", "wipe", "jump", "deploy", "second", "expire")
+#: States of operations that keep no run from going on.
+_CLEAR = ACCEPTED | {"planned", "skipped"}
 #: Receivers that a request can be sent to again whatever became of the one before.
 _REPEATABLE = frozenset({"keyed", "read", "metered"})
 
@@ -87,6 +89,24 @@ def _was_found(facts: Facts, op: str, index: int) -> bool:
     """Did its receiver say, of one that can be asked, that it had been done?"""
     lookups = [one for one in facts.lookups(op) if one.at < index]
     return bool(lookups) and all(one.answer is not None for one in lookups) and answer_before(facts, op, index)
+
+
+def idle_end(facts: Facts) -> tuple[Seen, str] | None:
+    """The last status, where it shows the run blocked with nothing in doubt and nothing refused any more, and a call whose turn
+    it is; None where anything may keep that from being sent.
+    """
+    last, plan = facts.last_seen(), facts.history.plan
+    if last is None or last.status.state != "blocked" or not last.status.operations:
+        return None
+    limited = plan.allowance is not None or plan.deadline_ns is not None
+    stopped = any(one.verb in {"cancel", "pause"} for one in facts.commands)
+    hard = facts.is_stormy or any(facts.struck(action) for action in _HARD)
+    if limited or stopped or hard or _met_other_code(facts, last.answered) or plan.approvals() or plan.checks():
+        return None
+    if any(shown.state not in _CLEAR for shown in last.status.operations):
+        return None
+    ready = next(reached(facts, last), None)
+    return None if ready is None else (last, ready)
 
 
 def reached(facts: Facts, seen: Seen) -> Iterator[str]:

@@ -27,6 +27,8 @@ from scenarios.verdict import Finding, Violation
 
 #: States of an operation that has ended and will be accepted no more.
 _OVER = frozenset({"failed", "unresolved", "skipped"})
+#: How often somebody has to have tried to clear up before it may be left: what is lost once can be asked again.
+_SWEEPS = 2
 
 
 @obligation(
@@ -139,6 +141,7 @@ def _taken_for_whole(facts: Facts, op: str) -> Iterator[Violation]:
         "every try uploads to a new place, and forgets the old one",
         "what was committed is lost sight of with the answer to the commit",
         "a run that is cancelled leaves what is half uploaded where it is",
+        "a stop ends whatever is to be tried again, and what clears up is among that",
     ),
     learnt_from=(),
 )
@@ -201,7 +204,7 @@ def _is_registered(facts: Facts, listing: Listing, place: Place, state: str) -> 
 
 
 def _was_swept(facts: Facts, place: Place, at: int) -> bool:
-    """Had somebody cleared up there before the last part landed, or tried to, openly and in vain?"""
+    """Had somebody cleared up there before the last part landed, or tried to, more than once, openly and in vain?"""
     tried = removals(facts)
     if any(one.at < at for one in tried):
         return True
@@ -209,7 +212,7 @@ def _was_swept(facts: Facts, place: Place, at: int) -> bool:
     abandoned = listing is None or any(
         (one.location, one.state) == (place.location, "abandoned") for one in listing.body
     )
-    return abandoned and any(one.unanswered for one in tried)
+    return abandoned and sum(one.unanswered for one in tried) >= _SWEEPS
 
 
 @obligation(

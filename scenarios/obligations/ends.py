@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.endings import causeless_ends
+from scenarios.endings import causeless_ends, idle_end
 from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
@@ -26,6 +26,8 @@ from scenarios.verdict import Finding, Violation
         "a claim or lease of the dead worker is never taken over",
         "a state that nothing sweeps: claimed but not queued, recorded but not journalled",
         "a restart fails whatever it finds unfinished, or a lost answer fails its run, though it may be asked again",
+        "what settles a doubt later than its answer settles that alone, and not what waits for it",
+        "whether a run is over is looked at while what follows on its last step is only half done",
     ),
     learnt_from=("F02", "F06", "F18", "F43", "F54"),
 )
@@ -61,6 +63,14 @@ def _without_cause(facts: Facts) -> Iterator[Violation]:
             "to it: no refusal, no limit, no command, and no outcome that cannot be found out."
         )
         yield blame("stuck", sentence, (seen.asked, seen.answered))
+    idle = idle_end(facts)
+    if idle is not None:
+        seen, op = idle
+        sentence = (
+            f"Run {facts.history.run!r} ended blocked, and nothing of it is in doubt: everything that {op!r} waits for was "
+            "accepted, and it was never sent."
+        )
+        yield blame("stuck", sentence, (seen.asked, seen.answered), op)
 
 
 def _was_accepted(facts: Facts) -> bool:

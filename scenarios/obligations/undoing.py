@@ -108,13 +108,15 @@ def _out_of_turn(facts: Facts, first: Compensate, second: Compensate) -> Violati
     kind="liveness",
     profile="Effects",
     promise="Undoing that was interrupted is taken up again, and goes on until everything is undone that has to be.",
-    tested_by="kill of worker and engine, and replies lost, while a failed run is being undone",
+    tested_by="kill of worker and engine, and replies lost, while a failed run is being undone; runs that fail by what a late "
+    "word lets them come to",
     anomaly=("lost effect", "stuck"),
     minimum=3,
     causes=(
         "what is still to be undone is a list in memory",
         "recovery finds a run that has failed, and takes it for one that is over",
         "a step back that was under way in the crash is nobody's",
+        "what is owed at the end of a run is looked at when it ends first, and not when it ends otherwise later",
     ),
     learnt_from=(),
 )
@@ -122,8 +124,10 @@ def interrupted_undoing_is_taken_up_again(history: History) -> Finding:
     facts = look(history)
     first = min((one.at for undo in own_undos(facts) if (one := begun(facts, undo))), default=None)
     last, limited = facts.last_seen(), history.plan.allowance is not None or history.plan.deadline_ns is not None
-    if first is None or last is None or limited or facts.struck("wipe") or facts.struck("flip"):
+    if last is None or limited or facts.struck("wipe") or facts.struck("flip"):
         return Finding()
+    if first is None:
+        return Finding(0, tuple(_never_begun(facts, last))[:1])
     accepted = [undo for undo in own_undos(facts) if facts.accepted_at.get(undo.of, first) < first]
     owed = [undo for undo in accepted if has_effect(facts, undo.of)]
     breaks = [at for at in _interruptions(facts, first) if any(not is_learnt(facts, one.id, at) for one in owed)]
@@ -137,6 +141,20 @@ def interrupted_undoing_is_taken_up_again(history: History) -> Finding:
     if is_stuck and left and all(len(facts.dispatches(undo.id)) < _TRIES for undo in left):
         return Finding(len(breaks), (_never_done(left[0], breaks[-1], last),))
     return Finding()
+
+
+def _never_begun(facts: Facts, last: Seen) -> Iterator[Violation]:
+    """Undos of a failed run that owes them, with nothing in the way, none of which was ever begun."""
+    in_the_way = facts.is_stormy or facts.code_changed() or any(facts.struck(action) for action in ("full", "eio"))
+    if last.status.state != "failed" or facts.closed_as() not in {"settled", "slow"} or in_the_way:
+        return
+    for undo in own_undos(facts):
+        shown = last.operation(undo.id)
+        known = facts.accepted_at.get(undo.of)
+        is_owed = known is not None and known < last.asked and has_effect(facts, undo.of)
+        if is_owed and known is not None and (shown is None or shown.state not in NOT_UNDONE):
+            sentence = f"{undo.of!r} had been accepted, and the run ended failed without {undo.id!r} having been begun."
+            yield blame("lost effect", sentence, (known, last.asked, last.answered), undo.id)
 
 
 def _interruptions(facts: Facts, begin: int) -> list[int]:

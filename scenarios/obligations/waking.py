@@ -36,6 +36,7 @@ _LATE_NS = 1_000_000_000
         "whatever comes is acknowledged, and what cannot be used is dropped",
         "a repeat is looked at anew, as things are by then",
         "a signal is looked up among the waits that are open, and an exception says that there is none",
+        "a run that has ended by something unresolved calls signals late, and takes them when a late word lets it go on",
     ),
     learnt_from=("F21", "F26"),
 )
@@ -52,6 +53,7 @@ def events_meet_their_disposition(history: History) -> Finding:
         repeats = list(_repeats(signal))
         exercised += len(repeats)
         found += [one for first, again in repeats if (one := _answered_anew(facts, signal, first, again))]
+        found += [one for one in (_used_all_the_same(facts, signal),) if one]
     return Finding(exercised, tuple(found))
 
 
@@ -120,6 +122,20 @@ def _answered_anew(facts: Facts, signal: Signal, first: Ask, again: Ask) -> Viol
     if was not in {"released", "late"} or now in {None, was, "duplicate"}:
         return None
     return blame("torn view", f"Signal {signal.id!r} was {was}; sent again, it was {now}.", evidence)
+
+
+def _used_all_the_same(facts: Facts, signal: Signal) -> Violation | None:
+    """A signal that was called late when it first came, and that a wait of its name is shown to have taken later."""
+    first = next((ask for ask in signal.asks if ask.outcome == "ok"), None)
+    if first is None or first.answered_at is None or first.disposition != "late" or signal.nonce is None:
+        return None
+    waits = [wait.id for wait in facts.history.plan.waits() if wait.signal == signal.name]
+    for seen in facts.seen_after(first.answered_at):
+        taken = next((wait for wait in waits if seen.accepted().get(wait) == signal.nonce), None)
+        if taken is not None:
+            sentence = f"Signal {signal.id!r} was called late, and {taken!r} is shown to have ended by it."
+            return blame("torn view", sentence, (first.at, first.answered_at, seen.asked, seen.answered), taken)
+    return None
 
 
 @obligation(

@@ -186,6 +186,8 @@ holds(
     recalled(1)
     .request("p")
     .reply("error", nonce=None)
+    .request("p")
+    .reply("error", nonce=None)
     .status("cancelled", reason="cancelled")
     .artifacts([entry(recalled(1), "p", None, "abandoned")])
     .settled(),
@@ -201,6 +203,17 @@ breaks(
     "ART-3",
     "half a report lies there",
     recalled(1).status("cancelled", reason="cancelled").artifacts([]).settled(),
+    "leak",
+)
+breaks(
+    "ART-3",
+    "the answer is lost as it is cleared away, and nobody asks again",
+    recalled(1)
+    .request("p")
+    .reply("error", nonce=None, delivery="reset")
+    .status("cancelled", reason="cancelled")
+    .artifacts([entry(recalled(1), "p", None, "abandoned")])
+    .settled(),
     "leak",
 )
 breaks(

@@ -86,6 +86,23 @@ breaks(
     ended(up(plan("a registry", "b ledger a")).request("a").applied().crash().look_up("a", "found"), "blocked"),
     "stuck",
 )
+DOUBT = plan("a mailer", "b ledger a")
+
+
+def told(**ops: str) -> Story:
+    """A lost receipt has blocked the run; then there is word of what it was about."""
+    lost = up(DOUBT).request("a").applied().reply(delivery="reset").status("blocked", ops={"a": "unresolved", "b": "planned"})
+    return lost.notice("a").status("blocked", ops=ops)
+
+
+holds("DUR-6", "the next one is in doubt too", told(a="reconciled a1", b="unresolved").settled())
+holds(
+    "DUR-6",
+    "word came, and it is not heeded, which is another matter",
+    told(a="unresolved", b="planned").settled(),
+    but=("EFF-9",),
+)
+breaks("DUR-6", "word came, and what waited for it is not begun", told(a="reconciled a1", b="planned").settled(), "stuck")
 
 
 # --- SIG-3 --------------------------------------------------------------------------------------------------------------

@@ -220,6 +220,24 @@ breaks(
     over(failed().request("uc").crash().call("uc"), uc="succeeded uc1", ub="skipped", ua="skipped").settled(),
     "lost effect",
 )
+holds(
+    "CMP-2",
+    "nothing that could be undone had been accepted",
+    Story(TRIP, **OPS).up().start().call("a", "rejected").status("failed", ops={"a": "failed"}).settled(),
+    exercised=0,
+)
+holds(
+    "CMP-2",
+    "its code has changed, and nobody may go on with it",
+    over(failed().kill().up(code="3"), ua="planned", ub="planned", uc="planned").settled(),
+    exercised=0,
+)
+breaks(
+    "CMP-2",
+    "a run that has failed is over, whatever it owes",
+    over(failed(), ua="planned", ub="planned", uc="planned").settled(),
+    "lost effect",
+)
 breaks(
     "CMP-2",
     "the one under way is nobody's",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from scenarios.history import STORM
 from scenarios.plan import Plan
 from tests.scenarios.build import Story, plan
 from tests.scenarios.examples import breaks, holds
 
 BELL = plan("a ledger", "w wait go", "b ledger a,w")
+MAIL = plan("a ledger", "m mailer a", "w wait go", "b ledger m,w")
 TIMED = plan("a ledger", "w wait go 200", "b ledger a")
 TWO = plan("a ledger", "v wait go 200", "b ledger a", "w wait go 5000", "c ledger b,w")
 REFUSES: dict[str, Any] = {"late_signal": "refused", "unmatched_signal": "refused"}
@@ -22,6 +24,14 @@ def story(of: Plan = BELL, **declared: Any) -> Story:
 
 def done(**declared: Any) -> Story:
     return story(**declared).call("a").signal("1", disposition="released").call("b").done()
+
+
+def doubtful(disposition: str) -> Story:
+    """A signal comes as a run is blocked by a lost receipt, and a late word lets that go on to the signal's wait."""
+    lost = {"a": "succeeded a1", "m": "unresolved", "w": "planned", "b": "planned"}
+    known = {"a": "succeeded a1", "m": "reconciled m1", "w": "succeeded sig:1", "b": "planned"}
+    made = story(MAIL).call("a").request("m").applied().reply(delivery="reset").status("blocked", ops=lost)
+    return made.signal("1", disposition=disposition).notice("m").status("running", ops=known).call("b").done()
 
 
 def waiting(of: Plan = TIMED) -> Story:
@@ -72,9 +82,21 @@ holds(
 )
 holds(
     "SCH-5",
+    "kept by a run that is blocked, and used as that goes on",
+    doubtful("buffered").settled(),
+    exercised=0,
+)
+holds(
+    "SCH-5",
     "nobody knows whether it came",
     done().signal("2", outcome="indefinite").signal("3", disposition="late").settled(),
     exercised=1,
+)
+breaks(
+    "SCH-5",
+    "called late by a run that is blocked, and used as that goes on",
+    doubtful("late").settled(),
+    "torn view",
 )
 breaks(
     "SCH-5",
@@ -130,6 +152,33 @@ holds(
     "SCH-6",
     "the run was held, and its waits with it",
     waiting().halt().later(3000).status("waiting", on="go", ops=OPEN, paused=True).go_on().status("running", ops=OUT),
+)
+holds(
+    "SCH-6",
+    "the world had misbehaved until just now",
+    story(TIMED)
+    .fired(STORM)
+    .call("a")
+    .status("waiting", on="go", ops=OPEN)
+    .later(3000)
+    .quiet()
+    .status("waiting", on="go", ops=OPEN)
+    .status("running", ops=OUT)
+    .call("b")
+    .done()
+    .settled(),
+)
+breaks(
+    "SCH-6",
+    "the world has been quiet for long, and it waits on",
+    story(TIMED)
+    .fired(STORM)
+    .call("a")
+    .status("waiting", on="go", ops=OPEN)
+    .quiet()
+    .later(3000)
+    .status("waiting", on="go", ops=OPEN),
+    "stuck",
 )
 holds(
     "SCH-6",
