@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
+from reference_runtime import control
+from reference_runtime.acceptance import Acceptance
 from reference_runtime.artifacts import Artifacts
+from reference_runtime.model import canonical
 from reference_runtime.performing import Performer
 from reference_runtime.progress import Progress
 
@@ -164,3 +167,48 @@ def failure_throws_away(patch: Patch) -> None:
 
     original = Artifacts.artifacts
     patch.replace(Artifacts, "artifacts", artifacts)
+
+
+@mutant(
+    "stop-ends-the-sweep",
+    "ART-3",
+    shown_by="retract/cancel@report#2.received+kill@report#2.applied+reset@report#3.received+cancel@t+1000000ns",
+)
+def stop_ends_the_sweep(patch: Patch) -> None:
+    """A stop ends all that is to be tried again, and with it what clears up after an earlier stop."""
+
+    def end_when_stopped(self: Acceptance, op: Operation, why: str = "not tried again") -> bool:
+        if op.kind == "sweep" and op.remedy == "repeat" and self.is_halted(op.attempt):
+            return self._end(op, "give_up", f"cancelled: {why}")
+        return original(self, op, why)
+
+    original = Acceptance.end_when_stopped
+    patch.replace(Acceptance, "end_when_stopped", end_when_stopped)
+
+
+@mutant(
+    "word-for-content",
+    "ART-6",
+    shown_by="retract/cancel@report#4.received+kill@report#4.applied+notice@t+1000000ns>report",
+)
+def word_for_content(patch: Patch) -> None:
+    """A receiver's word that an upload happened settles it, and its content, never registered, is in no list."""
+    patch.replace(control, "TOLD", control.TOLD | {"artifact"})
+
+
+@mutant("found-and-left", "DUR-6", shown_by="heirloom/kill@report#0.applied")
+def found_and_left(patch: Patch) -> None:
+    """An upload that a sweep finds committed is registered, and what waited for it goes on waiting."""
+
+    def swept(self: Artifacts, sweep: Operation, answer: Mapping[str, Any]) -> None:
+        op = self._operation(sweep.attempt, str(sweep.subject))
+        if not answer.get("committed") or not self.verified(op, answer):
+            original(self, sweep, answer)
+            return
+        self._move(
+            op, "notice", op.generation, op.version, canonical({"nonce": answer.get("nonce")}), "found by a sweep"
+        )
+        self.register(op)
+
+    original = Artifacts.swept
+    patch.replace(Artifacts, "swept", swept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from reference_runtime.ownership import Lease
     from reference_runtime.rows import Operation
     from reference_runtime.store import Store
+
+
+@mutant("directions-not-counted", "BUD-1", shown_by="ration/steer@plan#1.received>sum")
+def directions_not_counted(patch: Patch) -> None:
+    """As much is reserved as the plan says, whatever a direction has made of the request since."""
+
+    def needs(self: Budget, op: Operation) -> dict[BudgetKind, int]:
+        found = original(self, op)
+        return {**found, "tokens": int(json.loads(op.spec).get("tokens") or 0)} if "tokens" in found else found
+
+    original = Budget.needs
+    patch.replace(Budget, "needs", needs)
 
 
 @mutant("check-and-write-apart", "BUD-1", shown_by="ration/undisturbed")

@@ -68,6 +68,16 @@ def deadline_only_at_dispatch(patch: Patch) -> None:
     patch.replace(Deadlines, "arm_deadline", lambda _self, _task, _attempt: None)
 
 
+@mutant("deadline-ends-with-the-run", "DLN-1", shown_by="hearsay/notice@end>letter")
+def deadline_ends_with_the_run(patch: Patch) -> None:
+    """A run that ends over something unresolved loses its deadline, and has none as a late word lets it go on."""
+
+    def conclude(self: Deadlines, attempt: str) -> None:
+        super(Deadlines, self)._conclude(attempt)
+
+    patch.replace(Deadlines, "_conclude", conclude)
+
+
 @mutant("deadline-kept-to-itself", "DLN-2", shown_by="relay/undisturbed")
 def deadline_kept_to_itself(patch: Patch) -> None:
     """Nobody downstream is told how much time there is."""

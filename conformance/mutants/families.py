@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.branching import Branching
 from reference_runtime.budget import Budget
 from reference_runtime.children import Children
+from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
     from reference_runtime.budget import Account
     from reference_runtime.model import Json, Outcome, Report, Tally
+    from reference_runtime.ownership import Lease
     from reference_runtime.store import Store
 
 #: How long an announcement is on its way.
@@ -191,3 +196,49 @@ def lost_child_is_over(patch: Patch) -> None:
 
     original = Children.end_report
     patch.replace(Children, "end_report", end_report)
+
+
+@mutant("losers-children-live", "DUR-6", shown_by="scout/undisturbed")
+def losers_children_live(patch: Patch) -> None:
+    """A child that lost a race is left to come to its end, and its owner waits for it."""
+    patch.replace(Children, "stop_child_of", lambda _self, _op, _reason: None)
+
+
+@mutant("owners-end-forgotten", "CHI-1", shown_by="gossip/notice@end>kid/letter")
+def owners_end_forgotten(patch: Patch) -> None:
+    """A late word lets a child go on whose end its owner has taken, and which may be over by then."""
+
+    def is_stopped(self: Branching, attempt: str) -> bool:
+        stands = self._attempt(attempt)
+        return stands.failing is not None or stands.halt is not None
+
+    patch.replace(Branching, "is_stopped", is_stopped)
+
+
+@mutant("given-out-as-listed", "CHI-1", shown_by="rush/kill@t+200000000ns(engine)~1600000000ns")
+def given_out_as_listed(patch: Patch) -> None:
+    """Work is given out as it was listed, though something given up before it in the list has ended its run."""
+
+    def take(self: Ownership, execution: str, limit: int, source: int | None) -> list[Lease]:
+        now_ns = time.time_ns()
+        leases: list[Lease] = []
+        passed_over: set[str] = set()
+        for op in self.runnable(now_ns, limit, execution):
+            if op.attempt in passed_over:
+                continue
+            is_over = self.take_up(op.attempt, execution) != "kept" or self._ended_by_its_limits(op, now_ns)
+            if is_over or not self.affords(op, now_ns):
+                passed_over.add(op.attempt)
+            else:
+                leases.append(self._lease(op, execution, source))
+        for attempt in dict.fromkeys(lease.attempt for lease in leases):
+            self._conclude(attempt)
+        return leases
+
+    patch.replace(Ownership, "_take", take)
+
+
+@mutant("concluded-half-way", "DUR-6", shown_by="nest/undisturbed")
+def concluded_half_way(patch: Patch) -> None:
+    """How a run stands is looked at after every step that follows from another, and so before the last has followed."""
+    patch.replace(Progress, "_concluding_last", lambda _self: contextlib.nullcontext())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,6 +16,7 @@ from reference_runtime.compensation import Compensation
 from reference_runtime.control import Control
 from reference_runtime.model import canonical
 from reference_runtime.progress import Progress
+from reference_runtime.waits import GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,6 +203,22 @@ def children_without_grace(patch: Patch) -> None:
 
     original = Control._grace_over  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Control, "_grace_over", grace_over)
+
+
+@mutant(
+    "grace-begun-anew",
+    "CAN-6",
+    shown_by="pester/cancel@knock#1.received+delay@knock#1.applied+cancel@t+180000000ns+cancel@t+180000000ns+cancel@t+180000000ns",
+)
+def grace_begun_anew(patch: Patch) -> None:
+    """Every stop gives what is under way its grace, also one of a run that is being stopped already."""
+
+    def halt(self: Control, attempt: str) -> None:
+        original(self, attempt)
+        self.start_timer(attempt, GRACE, time.time_ns() + self.policy.grace_ns)
+
+    original = Control.halt
+    patch.replace(Control, "halt", halt)
 
 
 @mutant("no-cleanup-after-a-stop", "CAN-7", shown_by="unwind/cancel@waiting:final")

@@ -16,7 +16,7 @@ from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 
 if TYPE_CHECKING:
-    from reference_runtime.model import Json, Move, Outcome
+    from reference_runtime.model import Json, Move, Outcome, Tally
     from reference_runtime.retries import Limits
     from reference_runtime.rows import Operation
     from reference_runtime.store import Store
@@ -218,3 +218,26 @@ def undo_as_of_today(patch: Patch) -> None:
     original = Ownership.request_for
     patch.replace(Ownership, "request_for", request_for)
     patch.replace(Control, "is_steerable", lambda _self, op: op.state == "planned")
+
+
+@mutant("failure-not-undone", "CMP-2", shown_by="saga/undisturbed")
+def failure_not_undone(patch: Patch) -> None:
+    """Only runs that are stopped are cleaned up after; one that fails is left as it is."""
+
+    def begin_undo(self: Compensation, attempt: str) -> bool:
+        return self.is_halted(attempt) and original(self, attempt)
+
+    original = Compensation.begin_undo
+    patch.replace(Compensation, "begin_undo", begin_undo)
+
+
+@mutant("late-failure-not-undone", "CMP-2", shown_by="belated/notice@end>letter")
+def late_failure_not_undone(patch: Patch) -> None:
+    """A run is cleaned up after as it ends first, and not when a late word makes it fail after that."""
+
+    def clean_up(self: Progress, attempt: str, outcome: Outcome, tally: Tally) -> tuple[Outcome | None, Tally]:
+        has_ended = self._attempt(attempt).outcome is not None
+        return (outcome, tally) if has_ended else original(self, attempt, outcome, tally)
+
+    original = Progress._clean_up  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Progress, "_clean_up", clean_up)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
+from reference_runtime import waits
 from reference_runtime.model import Refusal, canonical
 from reference_runtime.waits import Waits
 
@@ -24,6 +25,12 @@ _TIMED_OUT = """SELECT o.attempt, o.id FROM task t JOIN operation o ON o.attempt
 def late_is_buffered(patch: Patch) -> None:
     """A signal that nobody has used is called buffered, whether or not anybody is left who could."""
     patch.replace(Waits, "disposition_of", lambda _self, consumer, **_: "released" if consumer else "buffered")
+
+
+@mutant("late-and-used", "SCH-5", shown_by="hearsay/late-signal@end+notice@end>letter")
+def late_and_used(patch: Patch) -> None:
+    """A signal to a run that has ended unresolved is called late, and is there when a late word lets the run go on."""
+    patch.replace(waits, "is_over", lambda outcome: outcome is not None)
 
 
 @mutant("repeat-refused", "SCH-5", shown_by="doorbell/repeat@ack:signal:ring")

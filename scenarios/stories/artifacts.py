@@ -12,6 +12,9 @@ _AWAY_NS = 800_000_000
 _BUSY_NS = 100_000_000
 #: When what is left of an upload has been found, and may still be on its way.
 _SOON = Site("time", ns=700_000_000, unit="engine")
+#: At once: another recall, and a receiver's word of the report.
+_AGAIN = Interruption("cancel", Site("time", ns=1_000_000))
+_HEARD = Interruption("notice", Site("time", ns=1_000_000), target="report")
 #: Longer than any caller waits: it arrives when its sender has given it up.
 _LOST_NS = 1_300_000_000
 
@@ -58,6 +61,15 @@ STORIES = (
             _recall(4, Interruption("reset", _at("report", 4))),
             _recall(2, Interruption("delay", _at("report", 3, "received"), ns=_LOST_NS)),
             _recall(3, Interruption("delay", _at("report", 4, "received"), ns=_BUSY_NS)),
+            # Clearing away gets no answer, and the report is called back once more before that is tried again.
+            _recall(
+                2,
+                Interruption(
+                    "kill", _at("report", 2), then=Interruption("reset", _at("report", 3, "received"), then=_AGAIN)
+                ),
+            ),
+            # Committed, and before anybody has looked, there is word of it.
+            _recall(4, Interruption("kill", _at("report", 4), then=_HEARD)),
         ),
         generic=False,
     ),
@@ -96,6 +108,13 @@ STORIES = (
             Interruption("wipe", _at("proof", 2)),
             Interruption("kill", _at("proof", 2, unit="engine")),
         ),
+        generic=False,
+    ),
+    Story(
+        "heirloom",
+        "Somebody dies over each of four parts, and over their commit: it is given up, found to be there, and announced.",
+        in_order(ledger("draft"), Artifact("report", "report", 200, 4, ("draft",)), ledger("announce", "report")),
+        extras=(Interruption("kill", _at("report", 0)),),
         generic=False,
     ),
 )

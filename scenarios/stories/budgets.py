@@ -35,6 +35,7 @@ STORIES = (
             Interruption("drop", Site("barrier", "sum", 1, "applied")),
             Interruption("reset", Site("barrier", "sum", 1, "applied")),
             Interruption("drop", Site("barrier", "plan", 1, "applied")),
+            Interruption("steer", Site("barrier", "plan", 1, "received"), target="sum"),
         ),
         generic=False,
     ),

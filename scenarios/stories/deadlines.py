@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scenarios.interruption import Interruption, Site
 from scenarios.operation import Allowance
-from scenarios.plan import Call, Model, Plan, Seq, Sleep
+from scenarios.plan import Call, Model, Plan, Seq, Sleep, Wait
 from scenarios.story import Story, ledger
 
 #: How long the runs below may take, and how long who works on them is away: until shortly before that.
@@ -14,6 +14,8 @@ _AWAY_NS = 1_800_000_000
 _NAP_NS = 9_000_000_000
 #: A receiver that is down for longer than anybody may try.
 _OUT = ("error-before",) * 14
+#: Word of a letter whose receipt was lost, when the run has ended over it.
+_HEARD = Interruption("notice", Site("end"), target="letter")
 
 STORIES = (
     Story(
@@ -70,6 +72,26 @@ STORIES = (
             Interruption("kill", Site("barrier", "second", 1, "received", unit="engine")),
             Interruption("kill", Site("barrier", "third", 1, "applied")),
         ),
+        generic=False,
+    ),
+    Story(
+        "hearsay",
+        "A lost receipt holds a run up until there is word of the letter: it goes on with the signals that came meanwhile, and "
+        "with no more time than it had.",
+        Plan(
+            Seq(
+                "main",
+                (
+                    ledger("ask"),
+                    Call("letter", "mailer", {"to": 1}, ("ask",), ("reset-after",)),
+                    Wait("word", "go"),
+                    Sleep("nap", _NAP_NS),
+                    ledger("pay", "letter", "word"),
+                ),
+            ),
+            deadline_ns=_TERM_NS,
+        ),
+        extras=(_HEARD, Interruption("late-signal", Site("end"), then=_HEARD)),
         generic=False,
     ),
 )

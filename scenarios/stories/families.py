@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from scenarios.interruption import Barrier, Interruption, Site
 from scenarios.operation import Allowance
-from scenarios.plan import Call, Child, Par, Plan, Seq, Sleep
+from scenarios.plan import Call, Child, Nondet, Par, Plan, Race, Seq, Sleep
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: What the whole of a family may take, and what it waits for a part of it.
 _TERM_NS = 30_000_000_000
 _REST_NS = 1_500_000_000
+#: A receiver that is busy for as long as anybody tries, and how long it is worth trying.
+_BUSY = ("429",) * 12
+_PATIENCE_NS = 400_000_000
+#: Longer than anybody waits for a run to end.
+_FAR_NS = 60_000_000_000
+#: When nothing that was sent before an end can be on its way any more.
+_LATER_NS = 600_000_000
 
 
 def _slow(name: str, *carries: str) -> Call:
@@ -180,6 +187,64 @@ STORIES = (
             deadline_ns=_TERM_NS,
         ),
         extras=(_kill("kid/k1", "received"),),
+        generic=False,
+    ),
+    Story(
+        "scout",
+        "A scout is sent far away, and the others find the way without him: he is called back, and nobody waits for him.",
+        in_order(
+            ledger("pack"),
+            Race(
+                "way",
+                (
+                    Child("scout", Seq("far", (ledger("look"), Sleep("ride", _FAR_NS), ledger("tell", "look")))),
+                    Seq("near", (Sleep("rest", NAP_NS), ledger("ask", "pack"))),
+                ),
+            ),
+            ledger("go", "pack"),
+        ),
+        extras=(_kill("ask", "replied"),),
+        generic=False,
+    ),
+    Story(
+        "nest",
+        "A child has a child that is over as soon as it has begun: what comes after that is begun all the same.",
+        in_order(
+            ledger("lay"),
+            Child("egg", Seq("e", (Child("chick", Nondet("chirp", "time")), Nondet("song", "random")))),
+            ledger("fly", "lay"),
+        ),
+        generic=False,
+    ),
+    Story(
+        "gossip",
+        "A child's letter is in doubt, and its owner ends over that; word of it comes when the child is nobody's any more.",
+        in_order(
+            ledger("send"),
+            Child(
+                "kid", Seq("k", (Call("letter", "mailer", {"to": 1}, (), ("reset-after",)), ledger("tell", "letter")))
+            ),
+            ledger("thank", "send"),
+        ),
+        extras=(Interruption("notice", Site("end"), target="kid/letter", ns=_LATER_NS),),
+        generic=False,
+    ),
+    Story(
+        "rush",
+        "A child nags beside its owner, whose patience is over as the engine is away: both are due when that is back, and end "
+        "together.",
+        in_order(
+            ledger("ask"),
+            Par(
+                "both",
+                (
+                    Call("hurry", "flaky", {"n": 1}, ("ask",), _BUSY, elapsed_ns=_PATIENCE_NS),
+                    Child("kid", Seq("k", (Call("nag", "mailer", {"to": 1}, (), _BUSY),))),
+                ),
+            ),
+            ledger("thank", "hurry"),
+        ),
+        extras=(Interruption("kill", Site("time", ns=_PATIENCE_NS // 2, unit="engine"), ns=4 * _PATIENCE_NS),),
         generic=False,
     ),
 )

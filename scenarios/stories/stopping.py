@@ -39,6 +39,9 @@ def _late(op: str, action: str, ns: int) -> Interruption:
 
 _SOON = Interruption("kill", Site("time", ns=NAP_NS // 2, unit="engine"))
 _RESTART = Interruption("kill", Site("end", unit="engine"))
+#: Three stops more, each well within the grace of the one before it.
+_ONCE_MORE = Interruption("cancel", Site("time", ns=180_000_000))
+_AGAIN = attrs.evolve(_ONCE_MORE, then=attrs.evolve(_ONCE_MORE, then=_ONCE_MORE))
 
 STORIES = (
     Story(
@@ -156,6 +159,19 @@ STORIES = (
             _cancel("letter"),
             _cancel("parcel", then=_kill("parcel", "engine")),
         ),
+        generic=False,
+    ),
+    Story(
+        "pester",
+        "A stop is asked for again and again: what does not heed it is ended after its grace, and not later each time.",
+        in_order(
+            ledger("book"),
+            ledger("knock", "book"),
+            ledger("enter", "knock"),
+            # Slow to be undone, so that there is still somebody to pester.
+            Compensate("unbook", "book", "ledger", {"undo": "book"}, ("error-before",) * 4),
+        ),
+        extras=(_cancel("knock", then=attrs.evolve(_late("knock", "delay", _DEAF_NS), then=_AGAIN)),),
         generic=False,
     ),
 )

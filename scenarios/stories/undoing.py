@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from scenarios.interruption import Action, Barrier, Interruption, Site
-from scenarios.plan import Call, Child, Compensate, Par, Seq, Sleep, Wait
+from scenarios.plan import Call, Child, Compensate, Fail, Par, Seq, Sleep, Wait
 from scenarios.story import NAP_NS, Story, in_order, ledger
 
 #: A receiver that is down for longer than anybody may try.
@@ -162,6 +162,18 @@ STORIES = (
             _at("kill", "trip/no-flight", "received", "engine"),
             _at("kill", "trip/no-flight", "applied"),
         ),
+        generic=False,
+    ),
+    Story(
+        "belated",
+        "A lost receipt holds a trip up, and with word of the letter it falls through: only then is it cancelled again.",
+        in_order(
+            ledger("flight"),
+            Call("letter", "mailer", {"to": 1}, ("flight",), ("reset-after",)),
+            Fail("sold-out", "sold out"),
+            Compensate("no-flight", "flight", "ledger", {"undo": "flight"}),
+        ),
+        extras=(Interruption("notice", Site("end"), target="letter"),),
         generic=False,
     ),
 )
