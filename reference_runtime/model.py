@@ -135,11 +135,6 @@ def arm(nonce: object) -> Literal["A", "B"]:
     return "B" if last in "13579bdfBDF" and last else "A"
 
 
-def leaf_of(operation: str) -> str:
-    """The plan's own operation behind one that the runtime made for it: a sweep, or a check made anew; else itself."""
-    return operation.partition("~")[0]
-
-
 #: Made once: `json.dumps` makes one for each text that is not written the usual way.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

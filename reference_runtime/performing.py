@@ -8,15 +8,29 @@ at an orphan's location and removes what was not committed. Requests to the stor
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Collection
 
 import attrs
 
+from reference_runtime.artifacts import SWEEP
 from reference_runtime.contents import content, cut, digest_of
-from reference_runtime.model import Json
+from reference_runtime.leaves import CHECKER, STORE
+from reference_runtime.model import Json, Ticket
 from reference_runtime.tools import Request, Tools, Unknown, Unsent
 
-STORE = "store"
+#: Behind the id of a check: that it is made anew, and how often it was made.
+_ANEW = re.compile(r"~[0-9]+\Z")
+
+
+def leaf_of(ticket: Ticket) -> str:
+    """The operation that a receiver knows: that behind a sweep, or behind a check made anew, else the one it is.
+
+    A later segment's number in front of an id belongs to it: what was asked for there is another operation.
+    """
+    if ticket.tool == STORE and "parts" not in ticket.params:
+        return ticket.operation.removesuffix(SWEEP)
+    return _ANEW.sub("", ticket.operation) if ticket.tool == CHECKER else ticket.operation
 
 
 class Performer:

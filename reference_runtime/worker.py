@@ -16,8 +16,8 @@ import trio
 from reference_runtime.client import UNSAYABLE, Client, Patience, Unreachable
 from reference_runtime.evolution import FIRST, Code
 from reference_runtime.log import OFF, Log
-from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, leaf_of
-from reference_runtime.performing import Performer
+from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket
+from reference_runtime.performing import Performer, leaf_of
 from reference_runtime.rpc import CROWDED
 from reference_runtime.runner import Runner
 from reference_runtime.tools import Busy, Failure, Rejected, Request, Tools, Undispatchable, Unsent, external_of
@@ -205,7 +205,7 @@ class Worker:
         request = Request(
             tool=ticket.tool,
             task=ticket.task,
-            operation=leaf_of(ticket.operation),
+            operation=leaf_of(ticket),
             key=self.key_for(ticket),
             params=self.params_for(ticket),
             carries=ticket.carries,

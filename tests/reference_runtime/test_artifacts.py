@@ -15,8 +15,8 @@ from hypothesis import given, settings
 
 from reference_runtime import Policy, Request, Store, views
 from reference_runtime.contents import content, cut, digest_of
-from reference_runtime.model import Json, Rejected
-from reference_runtime.performing import Performer
+from reference_runtime.model import Json, Rejected, Ticket
+from reference_runtime.performing import Performer, leaf_of
 from reference_runtime.tools import Rejected as Refused
 from reference_runtime.tools import Unknown, Unsent
 from tests.runtime_plans import answer_to, artifact, claim, settle, work_off
@@ -363,3 +363,23 @@ def test_a_sweep_removes_what_was_staged_and_keeps_what_was_committed():
     outside = FakeStore(committed=b"abc")
     assert sweep(outside) == {"committed": True, "digest": digest_of(b"abc"), "nonce": "n"}
     assert outside.asked == ["list"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "operation", "params", "leaf"),
+    [
+        ("store", "a", {"parts": 1}, "a"),
+        ("store", "a~sweep", {}, "a"),
+        ("store", "2~a#1", {"parts": 1}, "2~a#1"),
+        ("store", "2~a#1~sweep", {}, "2~a#1"),
+        ("checker", "c~3", {}, "c"),
+        ("checker", "2~c#1", {}, "2~c#1"),
+        ("checker", "2~c#1~3", {}, "2~c#1"),
+        ("registry", "2~5", {}, "2~5"),
+        ("mailer", "2~all1.0.mailer#1", {}, "2~all1.0.mailer#1"),
+    ],
+)
+def test_receivers_know_operations_by_their_own_ids(tool, operation, params, leaf):
+    """Content is of the operation that publishes it, in whatever segment, and a sweep or a new check is about that one."""
+    ticket = Ticket("t", "t.1", operation, 1, 1, "call", tool, None, params, {}, ())
+    assert leaf_of(ticket) == leaf

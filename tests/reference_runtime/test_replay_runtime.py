@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from reference_runtime import Client, Patience, Rejected, Worker, runner
+from reference_runtime import Client, Patience, Rejected, Unknown, Worker, runner
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Json
@@ -306,3 +306,19 @@ def test_workflows_that_never_rest_leave_room_for_others(tmp_path, monkeypatch):
 
 def _segments(server: Any) -> list[int]:
     return [row[0] for row in server.store._rows("SELECT segment FROM workflow WHERE name = 'busy' ORDER BY attempt")]
+
+
+@workflow("again")
+async def again(ctx: Context, is_second: bool) -> list[str]:
+    """Call twice, in the second segment."""
+    if not is_second:
+        ctx.continue_as_new(True)
+    return [(await ctx.call("registry", {"n": n}, id=name))["nonce"] for n, name in enumerate("ab")]
+
+
+def test_a_later_segment_looks_up_what_it_asked_for(tmp_path):
+    """Its operations are told apart by receivers as by the store: one that got nowhere is not taken for the one before it."""
+    tools = FakeTools({"2~b": [Unknown("no answer")]})
+    status = _run(tmp_path, {"version": 1, "workflow": "again", "input": False}, [again], tools)
+    assert status["result"] == ["2~a#1", "2~b#2"]
+    assert [one.operation for one in tools.lookups] == ["2~b"]
