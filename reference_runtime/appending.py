@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from reference_runtime import documents, plan
 from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
@@ -115,4 +116,7 @@ def _step(leaf: Json) -> Step:
         step = read_leaf(leaf["op"], leaf, SEMANTICS)
     except KeyError as error:
         raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
+    if step.kind == "child":  # before anything is set aside for it
+        documents.parse(step.more["plan"])
+        plan.check_share(step)
     return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))

@@ -70,8 +70,13 @@ def parse(data: object, semantics: Tools = SEMANTICS, *, depth: int = 0) -> tupl
         _check_references(reader.steps, before, step)
         if step.kind == "child":
             parse(step.more["plan"], semantics, depth=depth + 1)
-            _check_amounts(step.more.get("share") or {}, ALLOWANCES, f"share of {step.id!r}")
+            check_share(step)
     return tuple(reader.steps.values())
+
+
+def check_share(child: Step) -> None:
+    """Refuse what cannot be set aside for a child. Raises `PlanError`."""
+    _check_amounts(child.more.get("share") or {}, ALLOWANCES, f"share of {child.id!r}")
 
 
 def terms(data: object) -> Terms:

@@ -43,6 +43,7 @@ from reference_runtime.commands import (
     Stopped,
     Trouble,
 )
+from reference_runtime.ids import fault_of
 from reference_runtime.model import Json, canonical, digest
 
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
@@ -205,6 +206,9 @@ class Replay:
         if ask.asked or id_ in self._ids:
             self.trouble = Misuse(f"operation {id_!r} is asked for twice; each needs an id of its own")
             return
+        if (fault := _fault_of(ask.id)) is not None and not self._is_expected(branch, ask, id_):
+            self.trouble = Misuse(f"operation id {ask.id!r:.80} {fault}")
+            return
         ask.asked = True
         leaf = _named(ask.leaf, id_, self.prefix)
         self._issue(branch, str(leaf["op"]), id_, leaf)
@@ -229,6 +233,9 @@ class Replay:
             self.fresh.append(attrs.evolve(command, spec=json.loads(canonical(spec))))
         elif expected != command:
             self.trouble = Divergence(command.branch, command.sequence, expected, command)
+
+    def _is_expected(self, branch: _Branch, ask: Ask[Any], id_: str) -> bool:
+        return (branch.path, id_ if ask.leaf["op"] == DRAW else branch.numbered + 1) in self._expected
 
     # -- branches
 
@@ -318,6 +325,15 @@ def _whatever_it_raises() -> Iterator[None]:
 def _slot(command: Command) -> tuple[str, int | str]:
     """Where a command is looked for in history: its place, or for a draw its id."""
     return (command.branch, command.id if command.kind == DRAW else command.sequence)
+
+
+def _fault_of(id_: str | None) -> str | None:
+    """What is wrong with an id that a function gives; those it does not give are made of names, each of its own kind."""
+    if id_ is None:
+        return None
+    if "~" in id_:
+        return "has a ~ in it; that is kept for operations the runtime makes itself"
+    return fault_of(id_)
 
 
 def _foreign(coroutine: Any, asked: object) -> str:

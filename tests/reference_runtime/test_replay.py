@@ -17,7 +17,7 @@ import trio
 from hypothesis import given, settings
 
 from reference_runtime import replay as replaying
-from reference_runtime.commands import Continued, Divergence, Misuse, Outcome, Raised, Returned, Stopped
+from reference_runtime.commands import Command, Continued, Divergence, Misuse, Outcome, Raised, Returned, Stopped
 from reference_runtime.model import digest
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
@@ -260,6 +260,36 @@ def test_an_id_is_used_once():
     replay = _begin(agent)
     assert "'a' is asked for twice" in str(replay.check())
     replay.close()
+
+
+@pytest.mark.parametrize(
+    ("id_", "fault"),
+    [
+        ("a~sweep", "'a~sweep' has a ~ in it; that is kept"),
+        ("2~a", "'2~a' has a ~ in it"),
+        ("", "'' is empty"),
+        ("a\n", "has the character U+000A"),
+        ("x" * 257, "has 257 characters; at most 256"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "2~"])
+def test_an_id_that_is_given_is_one(id_, fault, prefix):
+    """As in a plan; one that history has already is let be, and so are those that are made of names."""
+
+    async def agent():
+        await CTX.gather(CTX.wait("some\nname"), CTX.call("ledger", id=id_))
+
+    replay = _begin(agent, prefix=prefix)
+    assert fault in str(replay.check())
+    spec = {**CTX.call("ledger").leaf, "id": prefix + id_}
+    known = [
+        Command("all1.0", 1, "wait", f"{prefix}all1.0.some\nname#1", replay.fresh[0].digest),
+        Command("all1.1", 1, "call", prefix + id_, digest(spec)),
+    ]
+    later = _begin(agent, known, prefix)
+    assert (later.check(), later.fresh) == (None, [])
+    for one in (replay, later):
+        one.close()
 
 
 def test_history_is_bounded(monkeypatch):

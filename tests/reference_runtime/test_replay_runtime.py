@@ -322,3 +322,27 @@ def test_a_later_segment_looks_up_what_it_asked_for(tmp_path):
     status = _run(tmp_path, {"version": 1, "workflow": "again", "input": False}, [again], tools)
     assert status["result"] == ["2~a#1", "2~b#2"]
     assert [one.operation for one in tools.lookups] == ["2~b"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "more", "said"),
+    [
+        ({"share": {"calls": "x"}}, {}, "share of 'child#1' 'calls' is 'x'"),
+        ({"share": {"calls": -5}}, {}, "share of 'child#1' 'calls' is -5"),
+        ({"share": {"calls": 2**70}}, {}, "share of 'child#1' 'calls' is 1180591620717411303424"),
+        ({"share": {"colour": 1}}, {}, "share of 'child#1' 'colour' is 1"),
+        ({}, {"allowance": "calls"}, "allowance must be dict"),
+        ({}, {"allowance": ["calls"]}, "allowance must be dict"),
+        ({}, {"allowance": {"calls": "x"}}, "allowance 'calls' is 'x'"),
+    ],
+)
+def test_a_child_that_cannot_be_is_refused(tmp_path, terms, more, said):
+    """Before anything is set aside for it: its parent is put aside with what is wrong, and the server goes on."""
+
+    @workflow("parent")
+    async def parent(ctx: Context, _: Any) -> None:
+        await ctx.child({**plan(sleep("s", 1)), **more}, **terms)
+
+    status = _run(tmp_path, {"version": 1, "workflow": "parent", "input": None}, [parent])
+    assert (status["state"], status["children"]) == ("blocked", [])
+    assert said in status["reason"]
