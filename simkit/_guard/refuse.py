@@ -91,9 +91,12 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
                 "chmod",
                 "chown",
             ),
-            *("utime", "chdir", "fwalk", "setxattr", "mkfifo"),
+            *("utime", "chdir", "fwalk", "setxattr", "mkfifo", "mknod", "lockf"),
         )
     },
+    "fcntl.flock": _FILES,
+    "fcntl.lockf": _FILES,
+    "mmap.__new__": _FILES,
     "tempfile.mkstemp": _FILES,
     "tempfile.mkdtemp": _FILES,
     "sqlite3.connect": _SQLITE,
@@ -114,6 +117,9 @@ _REFUSED: dict[str, tuple[str, str, str]] = {
     "os.kill": _SIGNALS,
     "os.killpg": _SIGNALS,
     "signal.pthread_kill": _SIGNALS,
+    "signal.raise_signal": _SIGNALS,
+    "signal.alarm": _SIGNALS,
+    "signal.setitimer": _SIGNALS,
     "os.putenv": _ENVIRONMENT,
     "os.unsetenv": _ENVIRONMENT,
     "time.sleep": _SLEEP,
@@ -194,6 +200,8 @@ def _is_harmless(event: str, args: tuple[Any, ...]) -> bool:
         return True  # a descriptor that is open already
     if event == "open" and str(args[0]).startswith(_ZONES) and args[1] in {"r", "rb"}:
         return True  # zoneinfo, which is of C, and reads a zone where it is first asked for
+    if event == "mmap.__new__" and args[0] == -1:
+        return True  # memory, and no file's
     if event.startswith("tempfile."):
         return _in_a_process()  # there what it does next has a stand-in
     if event == "sqlite3.connect":

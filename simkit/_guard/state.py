@@ -18,7 +18,7 @@ _Random = random.Random
 class Active:
     """One run's guard, as the stand-ins see it."""
 
-    __slots__ = ("_noise", "busy", "files", "permitted", "refusals", "thread")
+    __slots__ = ("_noise", "busy", "files", "handlers", "permitted", "refusals", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -27,6 +27,8 @@ class Active:
         self.busy = False
         #: Open descriptors on simulated disks, see `files`.
         self.files: dict[int, Any] = {}
+        #: What simulated processes want to be done at signals, by process id and number; nobody sends any.
+        self.handlers: dict[tuple[int, int], Any] = {}
         self._noise: random.Random | None = None
 
     def now_ns(self) -> int:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import _thread
 import datetime as datetime_module
+import errno
 import functools
 import os
 import platform
 import random
+import signal
 import socket
 import time
 import types
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import trio
 
@@ -27,6 +29,11 @@ from simkit._kernel.owner import OWNER
 _NS = 1_000_000_000
 #: 100 ns ticks between the epoch of version 1 UUIDs (RFC 9562) and that of Unix.
 _UUID_EPOCH_TICKS = 0x01B21DD213814000
+#: Clocks by what they tell; all others count from when the machine was started.
+_OF_THE_PROCESSOR = {getattr(time, f"CLOCK_{name}_CPUTIME_ID", None) for name in ("PROCESS", "THREAD")}
+_OF_THE_WALL = {getattr(time, f"CLOCK_{name}", None) for name in ("REALTIME", "TAI")}
+#: No process hears of these.
+_UNSEEN = {getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP")}
 _NODE = 0x020000000001  # a locally administered address
 _real_date = datetime_module.date
 _real_datetime = datetime_module.datetime
@@ -126,7 +133,9 @@ def _elapsed(guard: Active) -> float:
 
 
 def _clock_gettime_ns(guard: Active, clock: int) -> int:
-    return guard.now_ns() if clock == time.CLOCK_REALTIME else guard.elapsed_ns()
+    if clock in _OF_THE_PROCESSOR:
+        return 0
+    return guard.now_ns() if clock in _OF_THE_WALL else guard.elapsed_ns()
 
 
 def _clock_gettime(guard: Active, clock: int) -> float:
@@ -176,12 +185,48 @@ def _sleep(_guard: Active, seconds: float) -> None:
     raise refuse.refusal("time.sleep", (seconds,))
 
 
-def _sync(_guard: Active) -> None:
-    raise refuse.refusal("os.sync", ())
+def _refused(event: str) -> Callable[..., NoReturn]:
+    """For what Python has no audit event for."""
+
+    def refuse_it(_guard: Active, *args: Any, **_kwargs: Any) -> NoReturn:
+        raise refuse.refusal(event, args)
+
+    return refuse_it
 
 
-def _statvfs(_guard: Active, path: Any) -> None:
-    raise refuse.refusal("os.statvfs", (path,))
+def _no_time(_guard: Active) -> float:
+    """Code runs at an instant: the processor has nothing to do while time passes."""
+    return 0.0
+
+
+def _no_time_ns(_guard: Active) -> int:
+    return 0
+
+
+def _times(guard: Active) -> os.times_result:
+    return os.times_result((0.0, 0.0, 0.0, 0.0, guard.elapsed_ns() / _NS))
+
+
+def _load(_guard: Active) -> tuple[float, float, float]:
+    return 0.0, 0.0, 0.0
+
+
+def _set_handler(guard: Active, number: int, handler: Any) -> Any:
+    """Kept for the running process alone: that of the interpreter would outlive it, and the run."""
+    before = _handler(guard, number)
+    if not callable(handler) and handler not in (signal.SIG_DFL, signal.SIG_IGN):
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    if number in _UNSEEN:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    guard.handlers[guard.pid(), int(number)] = handler
+    return before
+
+
+def _handler(guard: Active, number: int) -> Any:
+    if number not in signal.valid_signals():
+        raise ValueError("signal number out of range")
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    return guard.handlers.get((guard.pid(), int(number)), usual)
 
 
 def _start_thread(_guard: Active, *_args: Any, **_kwargs: Any) -> int:
@@ -238,10 +283,10 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (time, "monotonic_ns", _elapsed_ns),
     (time, "perf_counter", _elapsed),
     (time, "perf_counter_ns", _elapsed_ns),
-    (time, "process_time", _elapsed),
-    (time, "process_time_ns", _elapsed_ns),
-    (time, "thread_time", _elapsed),
-    (time, "thread_time_ns", _elapsed_ns),
+    (time, "process_time", _no_time),
+    (time, "process_time_ns", _no_time_ns),
+    (time, "thread_time", _no_time),
+    (time, "thread_time_ns", _no_time_ns),
     (time, "clock_gettime", _clock_gettime),
     (time, "clock_gettime_ns", _clock_gettime_ns),
     (time, "gmtime", _gmtime),
@@ -256,8 +301,12 @@ _STAND_INS: tuple[tuple[types.ModuleType, str, Any], ...] = (
     (trio.lowlevel, "start_thread_soon", _start_thread),
     (os, "urandom", _urandom),
     (os, "getrandom", _getrandom),
-    (os, "sync", _sync),
-    (os, "statvfs", _statvfs),
+    (os, "times", _times),
+    (os, "getloadavg", _load),
+    (signal, "signal", _set_handler),
+    (signal, "getsignal", _handler),
+    *((signal, name, _refused(f"signal.{name}")) for name in ("raise_signal", "alarm", "setitimer")),
+    *((os, name, _refused(f"os.{name}")) for name in ("sync", "statvfs", "mkfifo", "mknod")),
     (os, "getpid", _getpid),
     (os, "getppid", _getppid),
     (socket, "gethostname", _gethostname),

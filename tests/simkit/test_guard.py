@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import functools
 import importlib
+import mmap
 import os
 import pickle
 import platform
 import random
 import secrets
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -345,3 +348,71 @@ def test_the_hook_needs_nothing_of_its_module() -> None:
     bare = types.FunctionType(refuse._hook.__code__, {}, argdefs=refuse._hook.__defaults__)
     bare("open", ("some file", "r", 0))
     bare("anything", ())
+
+
+def test_a_signal_handler_is_that_of_its_process() -> None:
+    """Another process does not see it, the interpreter never gets it, and nothing is left of it after the run."""
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)
+
+    async def program() -> list[Any]:
+        found = [signal.signal(signal.SIGTERM, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)]
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        await trio.sleep(1)
+        with pytest.raises(OSError, match="Invalid argument"):
+            signal.signal(signal.SIGKILL, signal.SIG_IGN)
+        with pytest.raises(TypeError):
+            signal.signal(signal.SIGTERM, "nothing")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="out of range"):
+            signal.getsignal(1000)
+        return found
+
+    async def main(world: World) -> list[Any]:
+        processes = [world.host(name).start(program) for name in "ab"]
+        return [(await process.wait()).value for process in processes]
+
+    expected = [signal.SIG_DFL, signal.SIG_IGN]
+    assert run(main, tape=Tape.from_seed(0)).unwrap() == [expected, expected]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)) == before
+
+
+def test_time_of_the_processor_does_not_pass() -> None:
+    """Code runs at an instant; who sleeps uses no processor, on a real machine either."""
+
+    def look() -> list[float]:
+        clocks = (time.process_time(), time.thread_time(), time.clock_gettime(time.CLOCK_PROCESS_CPUTIME_ID))
+        return [*clocks, time.process_time_ns(), *os.times()[:2], os.times().elapsed, *os.getloadavg()]
+
+    assert inside(look).unwrap() == [0, 0, 0, 0, 0, 0, 1.5, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        lambda: os.mkfifo("/simkit-never"),
+        lambda: os.mknod("/simkit-never"),
+        lambda: fcntl.flock(1_000_000, fcntl.LOCK_EX),
+        lambda: fcntl.lockf(1_000_000, fcntl.LOCK_EX),
+        lambda: os.lockf(1_000_000, os.F_LOCK, 0),
+        lambda: mmap.mmap(1_000_000, 1),
+        lambda: signal.alarm(1),
+        lambda: signal.setitimer(signal.ITIMER_REAL, 1),
+        lambda: signal.raise_signal(signal.SIGUSR1),
+    ],
+)
+def test_what_the_simulated_system_has_not_is_refused(reach: Callable[[], Any]) -> None:
+    """Not answered by the real system, neither with an effect there nor with an error that means something else."""
+
+    async def program() -> None:
+        reach()
+
+    async def main(world: World) -> None:
+        await world.host("a").start(program).wait()
+
+    with pytest.raises(RefusedError):
+        run(main, tape=Tape.from_seed(0)).unwrap()
+    assert not Path("/simkit-never").exists()
+
+
+def test_memory_of_no_file_can_be_mapped() -> None:
+    """An anonymous map is memory."""
+    assert inside(lambda: mmap.mmap(-1, 10)[:1]).unwrap() == b"\0"
