@@ -36,9 +36,9 @@ class Bar:
 
 
 def counting(facts: Facts, approve: Approve, index: int) -> tuple[Command, ...]:
-    """The approving decisions that may count at an event."""
+    """The approving decisions that may count at an event. One that was told to be a denial does not."""
     said = (one for one in facts.decisions(approve.id) if one.decision == "approve" and one.asked_at < index)
-    return tuple(one for one in said if not one.refused)
+    return tuple(one for one in said if not one.refused and one.disposition != "denied")
 
 
 def shown(facts: Facts, approve: Approve) -> Iterator[tuple[Seen, ApprovalStatus]]:
@@ -91,6 +91,12 @@ def is_outdated(facts: Facts, approve: Approve, digest: str, change: Command, in
     return digest in known
 
 
+def was_never_proposed(facts: Facts, approve: Approve, decision: Command) -> bool:
+    """Is a decision bound to nothing that the plan or a status has proposed, where no direction has changed that?"""
+    known = {_digest(facts, approve, None), *(one.digest for _, one in shown(facts, approve))}
+    return decision.digest is not None and decision.digest not in known and not facts.steers(approve.of)
+
+
 def _params(steer: Command) -> Mapping[str, Any] | None:
     params = steer.payload.get("params")
     return params if isinstance(params, dict) else None
@@ -129,9 +135,10 @@ def is_asked_again(facts: Facts, approve: Approve, bar: Bar, until: int) -> bool
 
 
 def _denied(facts: Facts, approve: Approve) -> Iterator[Bar]:
-    """Denials that were taken, where no approving decision can have been taken before them."""
+    """Denials that were taken, and decisions told to be ones, where no approving decision can have been taken before them."""
     for one in facts.decisions(approve.id):
-        is_taken = one.decision == "deny" and one.disposition in {None, "denied"} and one.ok_at is not None
+        is_denial = one.disposition == "denied" or (one.decision == "deny" and one.disposition is None)
+        is_taken = is_denial and one.ok_at is not None
         if is_taken and one.ok_at is not None and not counting(facts, approve, one.ok_at):
             yield Bar(one.ok_at, "had been denied")
             return

@@ -13,6 +13,7 @@ from scenarios.consent import (
     lookups,
     release,
     released_at,
+    was_never_proposed,
     was_told_yes,
 )
 from scenarios.history import History
@@ -74,15 +75,20 @@ def approval_is_bound_to_parameters(history: History) -> Finding:
         first = next(asking(facts, approve), None)
         tested += sum(first is not None and first.answered < change.asked_at for change in changes)
         sent = release(facts, approve)
-        if sent is not None and changes and not facts.late(sent):
-            decisions = counting(facts, approve, sent.at)
-            if decisions and all(_is_of_old(facts, approve, one, changes[-1], sent.at) for one in decisions):
-                sentence = (
-                    f"{approve.of!r} was changed after {approve.id!r} had been asked, and was dispatched by a decision about "
-                    "what it had been before."
-                )
-                evidence = (changes[-1].ok_at or changes[-1].asked_at, decisions[-1].asked_at, sent.at)
-                found.append(blame("stale acceptance", sentence, evidence, approve.of))
+        if sent is None or not (decisions := counting(facts, approve, sent.at)):
+            continue
+        if all(was_never_proposed(facts, approve, one) for one in decisions):
+            sentence = f"{approve.of!r} was dispatched by a decision about something that was never proposed."
+            found.append(blame("stale acceptance", sentence, (decisions[-1].asked_at, sent.at), approve.of))
+            continue
+        of_old = bool(changes) and all(_is_of_old(facts, approve, one, changes[-1], sent.at) for one in decisions)
+        if of_old and not facts.late(sent):
+            sentence = (
+                f"{approve.of!r} was changed after {approve.id!r} had been asked, and was dispatched by a decision about "
+                "what it had been before."
+            )
+            evidence = (changes[-1].ok_at or changes[-1].asked_at, decisions[-1].asked_at, sent.at)
+            found.append(blame("stale acceptance", sentence, evidence, approve.of))
     return Finding(tested, tuple(found))
 
 

@@ -166,14 +166,14 @@ def restart_neither_frees_nor_counts_twice(history: History) -> Finding:
         told = shown(facts, kind)
         deaths = [at for at in facts.deaths if first is not None and first < at and told and at < told[-1][0].asked]
         exercised += len(deaths)
+        violations += _fallen(facts, kind)
         if deaths:
-            violations += [*_fallen(facts, kind), *_freed(facts, kind, found, deaths[0])]
-            violations += _twice(facts, kind, deaths[0])
+            violations += [*_freed(facts, kind, found, deaths[0]), *_twice(facts, kind, deaths[0])]
     return Finding(exercised, tuple(violations[:1]))
 
 
 def _fallen(facts: Facts, kind: Kind) -> Iterator[Violation]:
-    """What was once shown as consumed is consumed for good."""
+    """What was once shown as consumed is consumed for good, restart or not."""
     for (earlier, before), (later, after) in itertools.pairwise(shown(facts, kind)):
         if earlier.answered < later.asked and after.consumed < before.consumed:
             sentence = f"{before.consumed} {kind} were shown as consumed, and later {after.consumed}."

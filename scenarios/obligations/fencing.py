@@ -213,7 +213,8 @@ def rejected_result_is_kept(history: History) -> Finding:
     found: dict[str, Violation] = {}
     inner = history.plan.operations_of_children()  # what became of these is in the journals of the children
     for one in overtaken(facts):
-        last = facts.journals[-1] if facts.journals else None
+        # A journal without such a list is one that does not keep it; what is kept elsewhere nobody can see.
+        last = next((said for said in reversed(facts.journals) if "rejected" in said.body.tells), None)
         if last is None or one.old.op in inner or not _had_time(facts, one, last.asked):
             continue
         exercised += 1

@@ -17,6 +17,8 @@ from scenarios.turns import out_of_turn
 from scenarios.verdict import Finding, Violation
 
 _OPEN = frozenset({"unknown", "unresolved"})
+#: States of a run that is pursued, or was with success.
+_GOES_ON = frozenset({"running", "waiting", "done"})
 
 
 @obligation(
@@ -38,7 +40,7 @@ _OPEN = frozenset({"unknown", "unresolved"})
 def ids_survive_recovery(history: History) -> Finding:
     facts = look(history)
     deaths = [death for death in facts.deaths if _shows_ids(facts, death)]
-    found = (*_attempt_changed(facts), *_operation_vanished(facts), *_execution_kept(facts))
+    found = (*_attempt_changed(facts), *_taken_up_again(facts), *_operation_vanished(facts), *_execution_kept(facts))
     return Finding(len(deaths), found)
 
 
@@ -68,6 +70,20 @@ def _attempt_changed(facts: Facts) -> Iterator[Violation]:
             )
             yield blame("amnesia", sentence, (before.answered, after.asked, after.answered))
             return
+
+
+def _taken_up_again(facts: Facts) -> Iterator[Violation]:
+    """A pursuit that had failed or been cancelled is shown alive, or done, under its old id. One that is blocked may go on."""
+    ends = [seen for seen in facts.statuses if seen.status.state in {"failed", "cancelled"} and _attempt(facts, seen)]
+    for end in ends[:1]:
+        for seen in facts.seen_after(end.answered):
+            if seen.status.state in _GOES_ON and _attempt(facts, seen) == end.status.attempt:
+                sentence = (
+                    f"Attempt {end.status.attempt} of run {facts.history.run!r} was shown {end.status.state}, and later "
+                    f"{seen.status.state}: to take the run up anew takes a new attempt."
+                )
+                yield blame("torn view", sentence, (end.answered, seen.asked, seen.answered))
+                return
 
 
 def _ended_without_success(seen: Seen) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from scenarios.chronicle import is_own
 from scenarios.history import ACCEPTED, History, OperationStatus
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
-from scenarios.plan import Choice, Compensate
+from scenarios.plan import Call, Choice, Compensate, Wait
 from scenarios.verdict import Finding, Violation
 
 #: States of an operation that can still be waited for: what depends on it has not been released.
@@ -118,14 +119,26 @@ def _has_begun(one: OperationStatus) -> bool:
 
 
 def _split(facts: Facts, seen: Seen) -> Iterator[Violation]:
-    """The result has an answer of an operation that the same status shows as not accepted."""
+    """The result has an answer of an operation that the same status shows as not accepted, or lacks one shown as accepted."""
     if seen.status.state != "done":
         return
-    for op in seen.status.result or {}:
+    result = seen.status.result or {}
+    for one in seen.status.operations if result else ():
+        is_answered = one.state in ACCEPTED and one.nonce is not None and _is_due(facts, one.id)
+        if is_answered and one.id not in result:
+            sentence = f"One status shows {one.id!r} as accepted with an answer, and has none of it in its result."
+            yield blame("torn view", sentence, (seen.asked, seen.answered), one.id)
+    for op in result:
         shown = seen.operation(op)
         if shown is not None and shown.state in _AHEAD and op in facts.ancestors:
             sentence = f"One status has the answer of {op!r} in its result and shows the operation as {shown.state}."
             yield blame("torn view", sentence, (seen.asked, seen.answered), op)
+
+
+def _is_due(facts: Facts, op: str) -> bool:
+    """Does the result of a done run have it, whatever was decided on the way: a call or a wait of the run's own?"""
+    plan = facts.history.plan
+    return isinstance(plan.leaf(op), Call | Wait) and plan.is_owed(op) and is_own(op)
 
 
 def _names(ops: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from scenarios.bodies import EventEntry, EventPage
@@ -38,25 +39,31 @@ def status_by_handle_from_anywhere(history: History) -> Finding:
     start = facts.start_ok()
     if start is None or start.answered_at is None:
         return Finding()
-    elsewhere = [ask for ask in _later_asks(facts, start) if ask.outcome == "ok"]
+    later = [ask for ask in _later_asks(facts, start) if ask.outcome == "ok"]
     found = [
         blame(
             "amnesia",
-            f"Worker {start.event.incarnation} had acknowledged the run; worker {ask.event.incarnation} knows nothing of it.",
+            f"Worker {start.event.incarnation} had acknowledged the run; {_whom(start, ask)} knows nothing of it.",
             (start.answered_at, ask.answered_at or ask.at),
         )
-        for ask in elsewhere
+        for ask in later
         if not _is_told(ask) and not facts.struck("wipe", ask.answered_at)
     ]
-    return Finding(len(elsewhere), tuple(found[:1]))
+    elsewhere = sum(ask.event.incarnation != start.event.incarnation for ask in later)
+    return Finding(elsewhere, tuple(found[:1]))
 
 
 def _later_asks(facts: Facts, start: Ask) -> Iterator[Ask]:
-    """Questions after the acknowledgement to workers that did not give it; none while disks fail."""
+    """Questions after the acknowledgement, to whoever gave it and to others; none while disks fail."""
     for ask in facts.asked("status"):
         is_stormy = facts.storm[0] < ask.at < facts.storm[1]
-        if ask.at > (start.answered_at or 0) and ask.event.incarnation != start.event.incarnation and not is_stormy:
+        if ask.at > (start.answered_at or 0) and not is_stormy:
             yield ask
+
+
+def _whom(start: Ask, ask: Ask) -> str:
+    same = ask.event.incarnation == start.event.incarnation
+    return "asked later, it" if same else f"worker {ask.event.incarnation}"
 
 
 def _is_told(ask: Ask) -> bool:
@@ -106,10 +113,13 @@ def _torn(one: Seen, other: Seen) -> Violation | None:
 
 
 def _shown(seen: Seen) -> object:
-    """What must not change under one version: how the run stands, what was done to it, and its operations and answers."""
+    """What must not change under one version: how the run stands, what was done to it, and its operations and answers.
+
+    In which order a status lists them says nothing.
+    """
     status = seen.status
-    operations = tuple((op.id, op.state, op.nonce) for op in status.operations)
-    approvals = tuple((one.operation, one.digest, one.state) for one in status.approvals)
+    operations = Counter((op.id, op.state, op.nonce) for op in status.operations)
+    approvals = Counter((one.operation, one.digest, one.state) for one in status.approvals)
     stands = (status.state, status.paused, status.cancel, status.delivered)
     return stands, operations, approvals, dict(status.result or {})
 

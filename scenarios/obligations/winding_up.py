@@ -53,7 +53,7 @@ def descendants_stop_with_their_owner(history: History) -> Finding:
     found += _orphans(facts, ends[:1])
     found += [one for child in let_go if (one := _taken_along(facts, child))]
     found += [one for run in strangers if (one := _mistaken(facts, run, stop.ok_at))]
-    return Finding(len(begun) + len(let_go) + bool(strangers), tuple(found))
+    return Finding(len(begun) + len(let_go) + any(_is_seen(facts, run, stop.ok_at) for run in strangers), tuple(found))
 
 
 def _orphans(facts: Facts, ends: list[Seen]) -> Iterator[Violation]:
@@ -91,6 +91,11 @@ def _taken_along(facts: Facts, child: Child) -> Violation | None:
             sentence = f"{name!r} was begun and let go, and there is no run of that name."
             return blame("amnesia", sentence, evidence, child.id)
     return None
+
+
+def _is_seen(facts: Facts, run: str, stopped: int) -> bool:
+    """Was it asked after the stop how another run stands, so that it would have been seen to be stopped with this one?"""
+    return any(seen.asked > stopped for seen in statuses_of(asks_of(facts.history, run)))
 
 
 def _mistaken(facts: Facts, run: str, stopped: int) -> Violation | None:

@@ -78,3 +78,9 @@ breaks(
     beside().request("a").cancel().applied().reply().status("cancelled").asked("status", "cancelled"),
     "leak",
 )
+holds(
+    "CAN-5",
+    "another run was started, and nobody has looked after it since the stop",
+    Beside(ONE).up().start().asked("start").asked("status", "running").cancel().status("cancelled").settled(),
+    exercised=0,
+)

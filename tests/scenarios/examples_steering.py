@@ -197,7 +197,7 @@ def ended(**signals: str) -> Story:
         .signal("2", disposition="released")
         .signal("3", disposition="buffered")
         .call("c")
-        .status("done", ops=OVER, result={"c": "c1"}, signals={"1": "released", "2": "released", **signals})
+        .done(ops=OVER, signals={"1": "released", "2": "released", **signals})
         .settled()
     )
 
