@@ -76,8 +76,9 @@ def _explain(error: BaseException, store: str) -> int:
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
-    transforms = {name: one for module in options.transforms for name, one in load_transforms(module).items()}
-    store = Store.open(options.store, policy=Policy(tasks_max=options.tasks_max), transforms=transforms)
+    store = Store.open(
+        options.store, policy=Policy(tasks_max=options.tasks_max), transforms=load_transforms(*options.transforms)
+    )
     store.forget_when_told(os.environ)
     log = to_standard_error() if options.log == "info" else OFF
     room = descriptors_for(options.connections_max)
@@ -116,7 +117,7 @@ async def worker(options: argparse.Namespace) -> None:
         slots=options.slots,
         grace_ns=options.grace_ns,
         log=log,
-        workflows=[one for module in options.workflows for one in load(module)],
+        workflows=load(*options.workflows),
         code=code_of(options),
     )
     async with trio.open_nursery() as nursery:

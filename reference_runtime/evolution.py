@@ -53,13 +53,26 @@ def transform(name: str) -> Callable[[Transform], NamedTransform]:
     return lambda function: NamedTransform(name, function)
 
 
-def load_transforms(module: str) -> dict[str, Transform]:
-    """The transforms of an importable module, by name. Raises `Refusal` (`no-transforms`)."""
+def load_transforms(*modules: str) -> dict[str, Transform]:
+    """The transforms of importable modules, by name. Raises `Refusal`: `no-transforms`, or `two-transforms` of one name, of
+    which only one could be meant.
+    """
+    found: dict[str, Transform] = {}
+    for module in modules:
+        for one in _transforms_in(module):
+            if found.setdefault(one.name, one.function) != one.function:
+                raise Refusal(
+                    "two-transforms", f"{module}: {one.name!r} names two functions; each needs a name of its own"
+                )
+    return found
+
+
+def _transforms_in(module: str) -> list[NamedTransform]:
     try:
         names = vars(importlib.import_module(module))
     except Exception as error:  # whatever the module does as it is imported
         raise Refusal("no-transforms", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
-    found = {one.name: one.function for one in names.values() if isinstance(one, NamedTransform)}
+    found = [one for one in names.values() if isinstance(one, NamedTransform)]
     if not found:
         raise Refusal("no-transforms", f"{module} has no function marked @transform")
     return found

@@ -162,16 +162,29 @@ def workflow(name: str, *, code: str = "1") -> Callable[[Function], Workflow]:
     return lambda function: Workflow(name, code, function)
 
 
-def load(module: str) -> tuple[Workflow, ...]:
-    """The workflows of an importable module, by name. Raises `Refusal` (`no-workflows`)."""
+def load(*modules: str) -> tuple[Workflow, ...]:
+    """The workflows of importable modules, by name. Raises `Refusal`: `no-workflows`, or `two-workflows` of one name, of which
+    only one could be meant.
+    """
+    found: dict[str, Workflow] = {}
+    for module in modules:
+        for one in _workflows_in(module):
+            if found.setdefault(one.name, one) != one:
+                raise Refusal(
+                    "two-workflows", f"{module}: {one.name!r} names two functions; each needs a name of its own"
+                )
+    return tuple(found[name] for name in sorted(found))
+
+
+def _workflows_in(module: str) -> list[Workflow]:
     try:
         names = vars(importlib.import_module(module))
     except Exception as error:  # whatever the module does as it is imported
         raise Refusal("no-workflows", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
-    found = {one.name: one for one in names.values() if isinstance(one, Workflow)}
+    found = [one for one in names.values() if isinstance(one, Workflow)]
     if not found:
         raise Refusal("no-workflows", f"{module} has no function marked @workflow")
-    return tuple(found[name] for name in sorted(found))
+    return found
 
 
 def _ask(

@@ -35,6 +35,12 @@ def test_help(command, capsys, snapshot, monkeypatch):
     assert capsys.readouterr().out == snapshot
 
 
+_MARKS = [
+    "from reference_runtime.workflow import workflow",
+    "from reference_runtime.evolution import transform",
+]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -57,6 +63,18 @@ def test_help(command, capsys, snapshot, monkeypatch):
             ["serve", "--store", "s.db", "--transforms", "raising"],
             "no-transforms: raising cannot be imported: ZeroDivision",
         ),
+        (
+            ["worker", "--services", "http://x:1", "--workflows", "doubled"],
+            "two-workflows: doubled: 'one' names two functions",
+        ),
+        (
+            ["worker", "--services", "http://x:1", "--workflows", "single", "--workflows", "other"],
+            "two-workflows: other: 'two' names two functions",
+        ),
+        (
+            ["serve", "--store", "s.db", "--transforms", "single", "--transforms", "other"],
+            "two-transforms: other: 'same' names two functions",
+        ),
     ],
 )
 def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypatch):
@@ -66,6 +84,10 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "twice.json").write_text('{"version": 1, "version": 1}')
     (tmp_path / "raising.py").write_text("1 / 0")
+    for name, functions in {"doubled": ("one", "one"), "single": ("two",), "other": ("two",)}.items():
+        marked = [f"n{n} = workflow({one!r})(lambda ctx, _, n={n}: n)" for n, one in enumerate(functions)]
+        lines = [*_MARKS, *marked, "same = transform('same')(lambda state: state)"]
+        (tmp_path / f"{name}.py").write_text("\n".join(lines))
     (tmp_path / "empty.db").touch()
     assert main(argv) == 1
     out, err = capsys.readouterr()
