@@ -6,12 +6,14 @@
 
 A unit leads a session and process group of its own. What is done to it is done to all of its group, and asserted: a
 kill that the process did not die of, or that a member survived, is an error and never a silent pass. Members that left
-the group are found by a token in their environment where the system shows it (`/proc`).
+the group are found by a token in their environment where the system shows it (`/proc`). Should this process itself be killed,
+they are ended by its heir.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import shlex
@@ -24,7 +26,7 @@ from typing import Final, Self, TypeVar
 
 import trio
 
-from conformance import machine, members
+from conformance import heir, machine, members
 from simkit.errors import ExitCode, Problem, SimkitError
 
 T = TypeVar("T")
@@ -322,7 +324,7 @@ class Processes:
         """
         if len(self._units) >= UNITS_MAX:
             raise SimkitError(_cannot_start(name, command, cwd, f"{UNITS_MAX} processes were started already"))
-        token = secrets.token_hex(8)
+        token = f"{_estate()}.{secrets.token_hex(8)}"
         try:
             with stderr.open("ab") as log:
                 process = await trio.lowlevel.open_process(
@@ -350,6 +352,15 @@ class Processes:
         )
         self._units.append(unit)
         return unit
+
+
+@functools.cache
+def _estate() -> str:
+    """What tokens of this kit begin with; somebody sees to it that nothing of it outlives this process."""
+    estate = secrets.token_hex(8)
+    if members.SHOWN:
+        heir.appoint(estate)
+    return estate
 
 
 async def _end(unit: UnitProcess) -> SimkitError | None:

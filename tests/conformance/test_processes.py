@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -423,3 +424,37 @@ def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path
     problem = trio.run(main)
     assert (problem.code, problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
     assert problem.what == "w cannot be started: Too many open files"
+
+
+#: A kit with a unit whose family outlives it: one that is stopped, and children in and out of its group.
+KIT = """
+import sys, trio
+from pathlib import Path
+from conformance.processes import Processes, environment
+from simkit.services import LineReader
+async def main():
+    async with Processes() as units:
+        unit = await units.start("w", sys.argv[2:], cwd=Path("."), env=environment({}), stderr=Path(sys.argv[1]))
+        print(unit.pid, (await LineReader(unit.stdout, 1_000).read()).decode(), flush=True)
+        await unit.pause()
+        print("paused", flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+@pytest.mark.skipif(not members.SHOWN, reason="nothing shows what is left")
+def test_nothing_outlives_a_kit_that_was_killed(tmp_path: Path) -> None:
+    """A unit that is stopped reads no end of its input; it would lie there for ever, or go on in the midst of another run."""
+    words = [sys.executable, "-c", KIT, str(tmp_path / "w.log"), *PYTHON, FAMILY]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as kit:
+        assert kit.stdout is not None
+        pids = [int(word) for word in kit.stdout.readline().split()]
+        assert kit.stdout.readline() == "paused\n"
+        assert len(pids) == 3
+        assert not any(is_gone(pid) for pid in pids)
+        kit.kill()
+    until = time.monotonic() + 20
+    while left := [pid for pid in pids if not is_gone(pid)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.02)
