@@ -111,10 +111,10 @@ class Disk(Device):
             if not create:
                 raise self._missing(path)
             node = self._create(path, owner)
-        elif isinstance(node, Directory):
-            raise _error(errno.EISDIR, path)
         elif create and exclusive:
             raise _error(errno.EEXIST, path)
+        elif isinstance(node, Directory):
+            raise _error(errno.EISDIR, path)
         return self.handles.add(node, path, owner, kind)
 
     def anonymous(self, kind: type[F], owner: Owner | None = None) -> F:
@@ -210,7 +210,11 @@ class Disk(Device):
         """Make every change of names in this directory durable (fsync of the directory)."""
         path = normal(path)
         gate(owner)
-        directory = self._directory(path)
+        self.sync_open(self._directory(path), path, owner=owner)
+
+    def sync_open(self, directory: Directory, path: str, *, owner: Owner | None = None) -> None:
+        """As `sync_dir`, of a directory that was found before, under `path`, whatever it is called by now."""
+        gate(owner)
         self.enter("sync_dir", path, owner)
         if not (self.faulty and self._lies("sync_dir", path)):
             self._names.sync_directory(directory)

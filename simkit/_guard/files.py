@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from simkit.process import Process
 
 _BUFFER_BYTES = 8192
+_TIMES = ("st_atime", "st_mtime", "st_ctime")
+#: What `stat` tells beside the tuple; times are not kept.
+_MORE = {name: 0.0 for name in _TIMES} | {f"{name}_ns": 0 for name in _TIMES}
 _LIBRARIES = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 #: What Python reads as its own: its modules, and the data of time zones.
 _INSTALLED = tuple({path + os.sep: None for path in (*_LIBRARIES, *zoneinfo.TZPATH)})
@@ -43,6 +46,9 @@ class _Entry:
 
     def __fspath__(self) -> str:
         return self.path
+
+    def inode(self) -> int:
+        return self.stat().st_ino
 
     def stat(self, **_options: Any) -> os.stat_result:
         return _stat_of(self._process, self.path)
@@ -154,15 +160,23 @@ def _of_descriptor(guard: Active, fd: int, *, closes: bool) -> SimulatedFile:
 
 def _os_open(guard: Active, process: Process, path: str, flags: int, _mode: int = 0o777) -> int:
     disk = process.host.disk
-    if disk.is_directory(path):
-        if flags & os.O_ACCMODE != os.O_RDONLY:
+    node = disk.find(path)
+    if isinstance(node, Directory) and not flags & os.O_EXCL:
+        if flags & (os.O_ACCMODE | os.O_CREAT | os.O_TRUNC) != os.O_RDONLY:
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return register(guard, Open(None, path))
+        return register(guard, Open(None, path, node))
+    if flags & getattr(os, "O_DIRECTORY", 0) and node is not None:
+        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     return _open_raw(guard, process, path, flags).fileno()
 
 
+def _blocks(size: int) -> dict[str, int]:
+    """Where this platform tells of blocks."""
+    return {"st_blksize": 4096, "st_blocks": -(-size // 512)} if hasattr(os.stat_result, "st_blocks") else {}
+
+
 def _result(kind: int, size: int, number: int, names: int = 1) -> os.stat_result:
-    return os.stat_result((kind | 0o755, number, 1, names, 0, 0, size, 0, 0, 0))
+    return os.stat_result((kind | 0o755, number, 1, names, 0, 0, size, 0, 0, 0), _MORE | _blocks(size))
 
 
 def _stat_of(process: Process, path: str) -> os.stat_result:
@@ -223,7 +237,8 @@ def _fsync(_guard: Active, process: Process, entry: Open) -> None:
     if entry.raw is not None:
         entry.raw.sync()
     else:
-        process.host.disk.sync_dir(entry.path, owner=process)
+        assert entry.folder is not None
+        process.host.disk.sync_open(entry.folder, entry.path, owner=process)
 
 
 def _file(entry: Open) -> SimulatedFile:
@@ -283,9 +298,11 @@ def _ftruncate(_guard: Active, _process: Process, entry: Open, size: int) -> Non
 
 
 def _fstat(_guard: Active, process: Process, entry: Open) -> os.stat_result:
-    if entry.raw is None:
-        return _stat_of(process, entry.path)
-    size, inode, disk = entry.raw.size(), entry.raw.inode, process.host.disk
+    disk = process.host.disk
+    if entry.folder is not None:
+        return _result(stat.S_IFDIR, 0, disk.number_of(entry.folder))
+    raw = _file(entry)
+    size, inode = raw.size(), raw.inode
     return _result(stat.S_IFREG, size, disk.number_of(inode), disk.names_of(inode))
 
 

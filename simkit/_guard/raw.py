@@ -12,8 +12,11 @@ from simkit._guard.state import Active, here
 if TYPE_CHECKING:
     from simkit._storage.handle import File
     from simkit._storage.inode import Inode
+    from simkit._storage.namespace import Directory
 
 _FIRST_FD = 1_000_000
+#: Each write is synced; of data and size alone, or of all, which is the same here.
+_SYNCS = getattr(os, "O_SYNC", 0) | getattr(os, "O_DSYNC", 0)
 
 
 class Open(NamedTuple):
@@ -21,6 +24,7 @@ class Open(NamedTuple):
 
     raw: SimulatedFile | None
     path: str
+    folder: Directory | None = None
 
 
 class SimulatedFile(io.RawIOBase):
@@ -35,6 +39,7 @@ class SimulatedFile(io.RawIOBase):
         self._file = file
         self._reads, self._writes = access != os.O_WRONLY, access != os.O_RDONLY
         self._appends = bool(flags & os.O_APPEND)
+        self._syncs = bool(flags & _SYNCS)
         self._at = 0
         self._fd = register(guard, Open(self, path))
 
@@ -67,13 +72,18 @@ class SimulatedFile(io.RawIOBase):
             return len(content)
         if self._appends:
             self._at = self._file.size()
+        return self._write(content)
+
+    def _write(self, content: bytes) -> int:
         written = self._file.write_some(content, self._at)
         self._at += written
+        if self._syncs:
+            self._file.fsync()
         return written
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
-        at = offset + (self._file.size() if start is None else start)
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size()}.get(whence)
+        at = -1 if start is None else start + offset
         if at < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self._at = at
@@ -95,7 +105,11 @@ class SimulatedFile(io.RawIOBase):
 
     def write_at(self, data: bytes, offset: int) -> int:
         """As pwrite(2) of Linux, which appends whatever the offset where O_APPEND is set."""
-        return self._file.write_some(data, self._file.size() if self._appends else offset)
+        at, self._at = self._at, self._file.size() if self._appends else offset
+        try:
+            return self._write(data)
+        finally:
+            self._at = at
 
     @property
     def inode(self) -> Inode:

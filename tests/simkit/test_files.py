@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -349,3 +350,71 @@ def test_the_disks_of_the_real_machine_are_no_part_of_it(ask: Callable[[], Any])
     """A sync of everything would sync nothing here, and the room on real disks differs from machine to machine."""
     with pytest.raises(RefusedError, match="real machine"):
         inside(ask)
+
+
+def _folders(root: str) -> list[Any]:
+    """Directories where files are expected, and the other way round; what `stat` tells."""
+    file, folder = Path(root, "f"), Path(root, "d")
+    file.write_bytes(b"hello")
+    folder.mkdir()
+    new = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    seen = [
+        _tried(lambda: folder.open("x")),
+        _tried(lambda: os.open(folder, new)),
+        _tried(lambda: os.open(folder, os.O_RDONLY | os.O_CREAT)),
+        _tried(lambda: os.open(folder, os.O_RDONLY | os.O_TRUNC)),
+        _tried(lambda: os.open(file, os.O_RDONLY | os.O_DIRECTORY)),
+        _tried(lambda: os.lseek(os.open(file, os.O_RDONLY), 0, 7)),
+        [entry.inode() == Path(entry).stat().st_ino for entry in os.scandir(root)],
+    ]
+    told = file.stat()
+    return [*seen, *(type(value) for value in (told.st_mtime, told.st_mtime_ns, told.st_blocks, told.st_blksize))]
+
+
+def test_folders_are_no_files(tmp_path: Path) -> None:
+    """The same calls on a real folder and in simulation: the same errors, and all that `stat` tells is there."""
+    assert inside(lambda: _folders("/work")) == _folders(str(tmp_path))
+
+
+@pytest.mark.parametrize("flag", [os.O_SYNC, os.O_DSYNC])
+def test_a_file_that_was_opened_so_is_synced_by_each_write(flag: int) -> None:
+    """What write returns for is durable, and nothing else has to be called."""
+
+    async def main(world: World) -> bytes:
+        host = world.host("h")
+
+        def write() -> None:
+            fd = os.open("/w/f", os.O_CREAT | os.O_WRONLY | flag)
+            os.fsync(os.open("/w", os.O_RDONLY))
+            os.write(fd, b"one")
+            os.pwrite(fd, b"two", 3)
+
+        await on(host, write)
+        host.power_loss("lose")
+        return host.disk.read_file("/w/f")
+
+    assert simulate(main) == b"onetwo"
+
+
+def test_an_open_folder_is_synced_whatever_it_is_called_by_then() -> None:
+    """A descriptor is of the folder, not of its name, which may be another one's."""
+
+    async def main(world: World) -> list[str]:
+        host = world.host("h")
+
+        def rename() -> None:
+            Path("/w/d").mkdir()
+            fd = os.open("/w/d", os.O_RDONLY)
+            Path("/w/d/x").write_bytes(b"")
+            Path("/w/d").rename("/w/e")
+            Path("/w/d").mkdir()
+            os.fsync(fd)
+            os.fsync(os.open("/w", os.O_RDONLY))
+            assert stat.S_ISDIR(os.fstat(fd).st_mode)
+            assert os.fstat(fd).st_ino == Path("/w/e").stat().st_ino
+
+        await on(host, rename)
+        host.power_loss("lose")
+        return host.disk.listdir("/w/e")
+
+    assert simulate(main) == ["x"]
