@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 8192
 _TIMES = ("st_atime", "st_mtime", "st_ctime")
 #: What `stat` tells beside the tuple; times are not kept.
-_MORE = {name: 0.0 for name in _TIMES} | {f"{name}_ns": 0 for name in _TIMES}
+_MORE = dict.fromkeys(_TIMES, 0.0) | {f"{name}_ns": 0 for name in _TIMES}
 _LIBRARIES = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 #: What Python reads as its own: its modules, and the data of time zones.
 _INSTALLED = tuple({path + os.sep: None for path in (*_LIBRARIES, *zoneinfo.TZPATH)})
