@@ -135,6 +135,11 @@ CODES: Mapping[str, Code] = {
     ),
     "certificate-truncated": Code("the file breaks off", ("an incomplete copy",), _AGAIN),
     "certificate-unfinished": Code("the certificate has no footer", ("an incomplete copy",), _AGAIN),
+    "clock-stepped": Code(
+        "the wall clock of the machine was set while a run went on; nothing is judged by it",
+        ("a time service that steps the clock", "a machine that was suspended or moved"),
+        "Run again once the clock is right.",
+    ),
     "configuration-twice": Code("two configurations were named", (), "Give it once: behind the colon or by --config."),
     "configuration-unknown": Code(
         "the adapter has no such configuration", ("a typing error",), "See `simkit list adapters`."

@@ -113,6 +113,7 @@ class ProcessWorld:
         return time.monotonic_ns()
 
     def spent_ns(self) -> int:
+        self.pulse.look()
         return time.monotonic_ns() - self.pulse.lost_ns
 
     @property
@@ -248,6 +249,7 @@ async def process_world(target: Target, python: str, folder: Path) -> AsyncItera
             with world.pulse.beating():
                 yield world
             world.demand_noticed()
+            world.pulse.demand_steady()
 
 
 def _flip_largest(state: Path) -> bool:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 
 import attrs
 import pytest
 import trio
 
+from conformance.processes import Processes
+from conformance.targets import parse
+from conformance.worlds.process import ProcessWorld
 from conformance.worlds.pulse import Pulse, with_stalls
 from scenarios.history import Closed, Quiet, Stalled
+from simkit.errors import SimkitError
 from tests.report_samples import history
 
 MS = 1_000_000
@@ -74,3 +80,46 @@ def test_stalls_stand_where_they_ended() -> None:
     )
     assert with_stalls(given, ()) == given
     assert with_stalls(attrs.evolve(given, events=()), stalls).events == ()
+
+
+def test_a_stall_is_counted_before_anybody_goes_by_the_time(tmp_path: Path) -> None:
+    """Whoever wakes first after it, and once: what stood still is no time that a run has taken."""
+
+    async def main() -> tuple[int, int, Pulse]:
+        world = ProcessWorld(parse("naive"), sys.executable, tmp_path, Processes(), 1)
+        with world.pulse.beating():
+            await trio.sleep(0.02)
+            before_ns = world.spent_ns()
+            stand_still(300)
+            spent_ns, lost_ns = world.spent_ns() - before_ns, world.pulse.lost_ns
+            await trio.sleep(0.05)
+        return spent_ns, lost_ns, world.pulse
+
+    spent_ns, lost_ns, pulse = trio.run(main)
+    assert spent_ns < 100 * MS
+    assert 200 * MS < lost_ns == sum(one.ns for one in pulse.stalls if one.ns > 200 * MS)
+
+
+@pytest.mark.parametrize("step_ms", [0, 1, 40, -40])
+def test_a_wall_clock_that_is_set_makes_a_run_unjudged(step_ms: int) -> None:
+    """One that is slewed a little does not."""
+    began_ns = time.monotonic_ns()
+
+    def wall_ns() -> int:
+        now_ns = time.monotonic_ns()
+        return now_ns + (step_ms * MS if now_ns - began_ns > 100 * MS else 0)
+
+    async def main() -> Pulse:
+        pulse = Pulse(wall_ns)
+        with pulse.beating():
+            while time.monotonic_ns() - began_ns < 200 * MS:  # noqa: ASYNC110 - it is the time that is waited for
+                await trio.sleep(0.01)
+        return pulse
+
+    pulse = trio.run(main)
+    if abs(step_ms) < 5:
+        pulse.demand_steady()
+        return
+    with pytest.raises(SimkitError, match=rf"set by \{step_ms:+d} ms") as caught:
+        pulse.demand_steady()
+    assert caught.value.problem.code == "clock-stepped"
