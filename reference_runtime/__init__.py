@@ -3,7 +3,7 @@
 The map, from the bottom up; each module imports only what stands above it:
 
 - model: states, the table of legal transitions, and the values that travel;
-- leaves, plan, documents: a plan's JSON in, steps with dependencies out;
+- leaves, plan, spelling, documents: a plan's JSON in, steps with dependencies out;
 - integrity, records, schema: the store's file with its checksums, its tables and settings, and owning it;
 - rows: the one way a row changes, fenced by state, generation and version;
 - audit, delivery, budget, artifacts, checks, children: what is told, spent, published, checked and owned; particulars: where

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reference_runtime import plan
+from reference_runtime import plan, spelling
 from reference_runtime.leaves import PlanError, Step
 from reference_runtime.model import Json
 from reference_runtime.plan import Terms
@@ -46,6 +46,14 @@ def parse(document: object) -> tuple[Step, ...]:
     if found[0] == INTERPRETER:
         plan.parse(found[1])
     return ()
+
+
+def check_spelling(document: object) -> None:
+    """Refuse a document, which was read without a mistake, whose plan says more than was read. Raises `PlanError`."""
+    found = workflow_of(document)
+    written = document if found is None else found[1] if found[0] == INTERPRETER else None
+    if isinstance(written, dict):
+        spelling.check_spelling(written)
 
 
 def terms(document: object) -> Terms:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from reference_runtime.clock import STEP_NS
-from reference_runtime.documents import parse, terms
+from reference_runtime.documents import check_spelling, parse, terms
 from reference_runtime.evolution import Transform
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
@@ -97,6 +97,7 @@ class Store(Unparking):
             if admission == "conflict":
                 raise Refusal("conflict", f"task {task!r} is known with another plan; use a new id")
             if admission == "new":
+                check_spelling(plan)
                 if self.is_full(self.open_tasks()):
                     raise Refusal(
                         "over-capacity", f"{self.policy.tasks_max} tasks are open; try again when some have ended"

@@ -20,6 +20,7 @@ import attrs
 
 from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Outcome, Stopped
 from reference_runtime.model import Json, Refusal
+from reference_runtime.spelling import FIELDS
 
 __all__ = ["Context", "Function", "OperationFailed", "Stopped", "Workflow", "load", "workflow"]
 
@@ -59,13 +60,13 @@ class Context:
         `elapsed_ns`, `secret`, `lookups`. Raises `OperationFailed`.
         """
         said = {"service": tool, "params": dict(params or {}), "carries": list(carries), "script": list(script)}
-        return _ask("call", tool, {**said, **_given(**limits)}, _answer, id)
+        return _ask("call", tool, {**said, **_terms("call", limits)}, _answer, id)
 
     def model(
         self, prompt: str, tokens: int, *, id: str | None = None, carries: Iterable[str] = (), **limits: Any
     ) -> Ask[Json]:
         """Ask a model; its answer. At most `tokens` are spent, which are reserved before. Raises `OperationFailed`."""
-        said = {"prompt": prompt, "tokens": tokens, "script": [], "carries": list(carries), **_given(**limits)}
+        said = {"prompt": prompt, "tokens": tokens, "script": [], "carries": list(carries), **_terms("model", limits)}
         return _ask("model", "model", said, _answer, id)
 
     def wait(self, signal: str, *, timeout_ns: int | None = None, id: str | None = None) -> Ask[Json | None]:
@@ -88,7 +89,7 @@ class Context:
 
     def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[None]:
         """Have a task of its own done, and wait for it unless `detached`. `terms` as in a plan. Raises `OperationFailed`."""
-        return _ask("child", "child", {"plan": dict(plan), **_given(**terms)}, _nothing, id)
+        return _ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _nothing, id)
 
     def artifact(
         self, name: str, size: int, *, parts: int = 1, carries: Iterable[str] = (), id: str | None = None
@@ -100,7 +101,7 @@ class Context:
 
     def check(self, of: str, *, id: str | None = None, **terms: Any) -> Ask[Json]:
         """Have the artifact made by operation `of` checked. Raises `OperationFailed` when it does not pass."""
-        return _ask("check", "check", {"of": of, "script": [], **_given(**terms)}, _answer, id)
+        return _ask("check", "check", {"of": of, "script": [], **_terms("check", terms)}, _answer, id)
 
     def compensate(
         self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None, **limits: Any
@@ -108,7 +109,7 @@ class Context:
         """Note how to make up for call `of`, should the task fail or be cancelled; the workflow goes on at once. `limits` as
         those of a call.
         """
-        said = {"of": of, "service": tool, "params": dict(params), **_given(**limits)}
+        said = {"of": of, "service": tool, "params": dict(params), **_terms("compensate", limits)}
         return _ask("compensate", "compensate", said, _nothing, id, waits=False)
 
     # -- what a run must not find out for itself
@@ -192,6 +193,13 @@ def _ask(
 ) -> Ask[Any]:
     # what was refused for good is for the function to decide about, so it does not by itself fail the task
     return Ask(name, {"op": op, **said, "tolerate": True} if waits else {"op": op, **said}, read, id_, waits)
+
+
+def _terms(op: str, given: Mapping[str, Any]) -> Json:
+    """What is said of an operation beside its arguments. Raises TypeError, as for any that a function does not have."""
+    if unknown := [name for name in given if name not in FIELDS[op]]:
+        raise TypeError(f"{op}() has no {', '.join(unknown)}; it has {', '.join(FIELDS[op])}")
+    return _given(**given)
 
 
 def _given(**values: Any) -> Json:
