@@ -29,6 +29,7 @@ from simkit._kernel import root, tasks
 from simkit._kernel.owner import OWNER, Owner
 from simkit._kernel.tasks import SimTask
 from simkit._kernel.timers import NS, Timers
+from simkit._storage.handle import ProcessDead
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -91,8 +92,14 @@ class SimRunner(Runner):
             assert self.init_task is None
         elif nursery._closed:
             raise RuntimeError("Nursery is closed to new arrivals")
-        if context is None:
-            context = self.system_context.copy() if system_task else contextvars.copy_context()
+        if context is None and system_task:  # of whoever starts it, and ends with that process
+            context = self.system_context.copy()
+            context.run(OWNER.set, OWNER.get())
+        elif context is None:
+            context = contextvars.copy_context()
+        owner = context.get(OWNER)
+        if owner is not None and not owner.alive:
+            raise ProcessDead(f"{owner.label} is gone and starts no more tasks")
         coro = tasks.begin(async_fn, args, context)
         if getattr(coro, "cr_frame", None) is None:
             coro = tasks.awaited(coro)
@@ -100,7 +107,6 @@ class SimRunner(Runner):
         task = tasks.make(self, coro, nursery, called, context, ki_protected=system_task)
         self.kernel.names[task._counter] = called
         self.tasks.add(task)
-        owner = context.get(OWNER)
         if owner is not None:
             owned = self.kernel.owned.get(owner)
             if owned is None:
@@ -260,10 +266,20 @@ class SoonQueue(EntryQueue):
         self.kernel = kernel
         self.idempotent_queue = {}
 
+    def _on_behalf(self, owner: Owner, sync_fn: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Do what a process asked for, as that process; not when it is gone by now."""
+        if owner.alive:
+            context = self.kernel.runner.system_context.copy()
+            context.run(OWNER.set, owner)
+            context.run(sync_fn, *args)
+
     def run_sync_soon(self, sync_fn: Callable[..., object], *args: Any, idempotent: bool = False) -> None:  # type: ignore[override]
         """Call `sync_fn(*args)` before the next step."""
         if self.done:
             raise trio.RunFinishedError("run() has exited")
+        owner = OWNER.get()
+        if owner is not None:
+            sync_fn, args = self._on_behalf, (owner, sync_fn, args)
         if idempotent:
             if (sync_fn, args) in self.idempotent_queue:
                 return
