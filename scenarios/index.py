@@ -47,6 +47,8 @@ from scenarios.plan import SEMANTICS, Approve, Call, Check, Fail, Model, Request
 
 #: A service that answered within this time answered before any sane client gave up on it (a scripted "slow" is longer).
 PROMPT_NS = 150_000_000
+#: States of an operation that a run which is done has nothing left in, if its plan owes it.
+_STILL_TO_COME = frozenset({"planned", "dispatched"})
 #: Who has authority, unless it was withdrawn.
 AUTHORISED = ("alice",)
 
@@ -292,11 +294,11 @@ class Facts:
     def is_settled(self, done: Seen, op: str) -> bool:
         """Does a done status leave `op` among what was carried out?
 
-        It may keep one failed, skipped or unresolved, and say so; what it does not list was carried out if the plan owes it. A
-        refusal that is tolerated is an outcome that it may have accepted, without an answer.
+        It may keep one failed, skipped or unresolved, and say so; what it does not list, or lists as still to come, was carried
+        out if the plan owes it. A refusal that is tolerated is an outcome that it may have accepted, without an answer.
         """
         shown = done.operation(op)
-        if shown is None:
+        if shown is None or shown.state in _STILL_TO_COME:
             return self.history.plan.is_owed(op)
         return shown.state in ACCEPTED and (shown.nonce is not None or not self.is_tolerated(op))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from scenarios.bodies import Invocation, Journal, Transition
 from scenarios.chronicle import LEGAL, by_leaf, chains, deeds, is_own
@@ -41,7 +41,23 @@ def intent_is_written_before_the_request(history: History) -> Finding:
             tested |= {op} if any(_was_cut(facts, request, said.asked) for request in requests) else set()
             if (missing := _without_intent(facts, requests, rows.get(op, []))) is not None:
                 found.setdefault(op, _phantom(missing, rows.get(op, []), said))
+        for one in _alike(facts, rows, said):
+            found.setdefault(str(one.operation), one)
     return Finding(len(tested), tuple(found.values()))
+
+
+def _alike(facts: Facts, rows: Mapping[str, list[Invocation]], said: Said[Journal]) -> Iterator[Violation]:
+    """Calls that the plan has ask for different things, and whose invocations have one digest. Directions may change both."""
+    first: dict[str, Call] = {}
+    for call in facts.calls.values():
+        is_plain = isinstance(call, Call) and is_own(call.id) and not facts.steers(call.id)
+        for row in rows.get(call.id, ()) if is_plain else ():
+            other = first.setdefault(row.digest, call) if row.digest and isinstance(call, Call) else call
+            if other.params != call.params:
+                sentence = (
+                    f"{other.id!r} and {call.id!r} ask for different things, and the journal has one digest of both."
+                )
+                yield blame("phantom effect", sentence, (said.asked, said.answered), call.id)
 
 
 def _journals(facts: Facts, tells: str) -> list[Said[Journal]]:

@@ -6,9 +6,19 @@ from scenarios.history import OperationStatus, Status, Usage
 from scenarios.plan import Allowance, Call, Plan, Seq
 from tests.scenarios.build import MS, Story, plan
 from tests.scenarios.examples import breaks, holds
+from tests.scenarios.words import sha256_of
 
 PAIR = plan("a ledger", "b ledger")
 GATED = plan("a ledger", "k approve b", "b ledger")
+ENTRY = {
+    "name": "report",
+    "version": 1,
+    "digest": sha256_of(plan("p artifact report 64 1").artifacts()[0]),
+    "size": 64,
+    "operation": "p",
+    "location": "l1",
+    "state": "accepted",
+}
 THOUGHT = Plan(Seq("m", (Call("a", "ledger"), Call("b", "ledger"))), Allowance(9))
 
 
@@ -109,6 +119,51 @@ breaks(
     "the result lacks an answer that the same status shows",
     up().call("a").crash().call("b").status("done", ops=TAKEN, result={"b": "b1"}).settled(),
     "torn view",
+)
+
+# --- EFF-11: what a run that is done has left ---------------------------------------------------------------------------------
+breaks(
+    "EFF-11",
+    "the last call is still planned as the run is done",
+    up().call("a").crash().status("done", ops={"a": "succeeded a1", "b": "planned"}, result={"a": "a1"}).settled(),
+    "lost effect",
+)
+holds(
+    "EFF-11",
+    "the last call was skipped, and the run says so",
+    up().call("a").crash().status("done", ops={"a": "succeeded a1", "b": "skipped"}, result={"a": "a1"}).settled(),
+)
+
+# --- JRN-1: what was asked for ------------------------------------------------------------------------------------------------
+
+
+def recorded(*digests: str) -> Story:
+    rows = [
+        {"generation": n, "operation": op, "action": "call", "key": f"key:{op}", "digest": digest, "attempt": "t1"}
+        for n, (op, digest) in enumerate(zip("ab", digests, strict=True), 1)
+    ]
+    return up().call("a").crash().call("b").done().journal(invocations=rows)
+
+
+holds("JRN-1", "what differs has digests that differ", recorded("1", "2"), exercised=0)
+breaks("JRN-1", "two calls that ask for different things have one digest", recorded("1", "1"), "phantom effect")
+holds(
+    "ART-4",
+    "what a late worker put where something lies already is cleared away",
+    Story(plan("p artifact report 64 1"), shows_operations=True)
+    .up()
+    .start()
+    .upload("p")
+    .stored("l1")
+    .artifacts([ENTRY])
+    .request("p", part=1)
+    .stored("l1", "staged")
+    .reply(nonce=None)
+    .stored("l1", "removed")
+    .artifacts([ENTRY])
+    .done()
+    .settled(),
+    exercised=0,
 )
 
 # --- BUD-2: with no restart either ------------------------------------------------------------------------------------------
