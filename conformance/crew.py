@@ -175,8 +175,9 @@ class Crew:
     async def let_go(self, unit: Unit) -> None:
         """Continue a stale worker, unless it was killed meanwhile."""
         if self.lives(unit):
-            await unit.resume()
+            # Told first: it may call while the system still carries the signal out, and is awake then.
             self._recorder.add(Resumed(self._world.now_ns(), unit.incarnation))
+            await unit.resume()
 
     async def _note_end(self, unit: Unit) -> None:
         """Record a death the kit did not cause, once; too many make the target unjudgeable, unless its disk is to blame."""

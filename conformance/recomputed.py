@@ -120,6 +120,8 @@ def _of_mutants(certificate: Certificate) -> Iterator[str]:
 
 def _of_runs(certificate: Certificate) -> Iterator[str]:
     busy = [row.id for row in certificate.obligations if row.exercised or row.anomalies]
+    if certificate.world == "process" and certificate.durability != "kill":
+        yield f"real processes are killed, and never lose power: nothing of {certificate.durability} is seen of them"
     if certificate.runs < 0 or (busy and not certificate.runs):
         yield f"{certificate.runs} runs, in which {busy[0] if busy else 'nothing'} was exercised"
     try:

@@ -211,6 +211,10 @@ IMPOSSIBLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda data: data["kit"].update(digest="cd34"),
         "requirement set 2026.1 has the digest",
     ),
+    "power lost by real processes": (
+        lambda data: data.update(world="process", durability="power"),
+        "real processes are killed, and never lose power: nothing of power is seen of them",
+    ),
     "no date": (lambda data: data.update(issued="soon"), "issued 'soon', which is no date"),
     "a number as text": (set_row("DUR-1", exercised="4"), 'obligations[0].exercised is "4", read as 4'),
     "a broken number": (set_row("DUR-1", exercised=4.5), "obligations[0].exercised is 4.5, read as 4"),

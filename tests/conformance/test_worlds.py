@@ -26,7 +26,7 @@ from conformance.world import Patience, Unit, World
 from conformance.worlds.process import ProcessWorld, RealUnit
 from conformance.worlds.room import CAN_BE_TAKEN
 from conformance.worlds.simulated import SimulatedWorld
-from scenarios.history import Died, Received, Started
+from scenarios.history import Died, Received, Resumed, Started
 from simkit import world as simulation
 from simkit.errors import SimkitError
 from simkit.services import Outside, open_gate
@@ -285,6 +285,22 @@ serve(Adapter())
 """
 
 
+#: Calls and calls.
+BUSY = """
+import threading, time
+from simkit_adapter import call, serve
+def work():
+    while True:
+        call({"op": "call", "id": "a", "service": "reader"}, "r", {})
+        time.sleep(0.02)
+class Adapter:
+    def status(self, run):
+        return {"state": "running"}
+threading.Thread(target=work, daemon=True).start()
+serve(Adapter())
+"""
+
+
 @pytest.mark.skipif(not members.SHOWN, reason="only the group is seen here")
 @pytest.mark.parametrize("leaves", [False, True])
 def test_nothing_is_left_of_a_unit_that_ended(tmp_path: Path, *, leaves: bool) -> None:
@@ -329,6 +345,35 @@ def test_an_end_is_told_once(tmp_path: Path) -> None:
     process(tmp_path, talk, program=EAGER, recorder=recorder)
     ends = [one.incarnation for one in recorder.events if isinstance(one, Died)]
     assert ends == list(range(1, EXITS_MAX + 2))
+
+
+def test_a_worker_that_is_let_go_is_awake_before_it_calls(tmp_path: Path) -> None:
+    """What it sends while the system wakes it is not taken for what was on its way before."""
+    recorder = Recorder("r", time.monotonic_ns)
+    subject = subject_of(targets.parse("naive").manifest)
+
+    async def talk(world: ProcessWorld) -> list[type]:
+        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        await crew.ensure_up()
+        assert isinstance(crew.worker, RealUnit)
+        unit = crew.worker
+        resume = unit.process.resume
+
+        async def slowly() -> None:
+            await resume()
+            while len(recorder.events) < rested + 4:  # noqa: ASYNC110 - as on a machine that takes its time to tell that it runs
+                await trio.sleep(0.01)
+
+        unit.process.resume = slowly  # type: ignore[method-assign]
+        await crew.pause(unit)
+        await world.sleep_ns(200_000_000)  # what was on its way has come
+        rested = len(recorder.events)
+        await crew.let_go(unit)
+        return [type(one) for one in recorder.events[rested:]]
+
+    kinds = process(tmp_path, talk, program=BUSY, recorder=recorder)
+    assert kinds[0] is Resumed
+    assert {Resumed, Received} <= set(kinds)
 
 
 async def wiped(world: World) -> list[list[str]]:
