@@ -1,7 +1,8 @@
 """Presence: which executions are there to be given work, by the monotonic clock.
 
 Who asks for work is there while it is asking, and a term longer: it may be at work with what it was given, or on its way
-back after its connection broke. Who is heard of otherwise is there for a term from then.
+back after its connection broke. Who is heard of otherwise is there for a term from then. Who says that it leaves is gone, also
+where it was still asking: nobody hears the answer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Presence:
     term_s: float
     _until: dict[str, float] = attrs.field(factory=dict)
     _asking: dict[str, int] = attrs.field(factory=dict)
+    _left: dict[str, float] = attrs.field(factory=dict)  # and until when something of it may still be on its way
 
     @contextmanager
     def asking(self, execution: str) -> Iterator[None]:
@@ -33,11 +35,22 @@ class Presence:
 
     def heard(self, execution: str) -> None:
         """An execution has given a sign of life."""
-        self._until[execution] = trio.current_time() + self.term_s
+        if execution not in self._left:
+            self._until[execution] = trio.current_time() + self.term_s
+
+    def leave(self, execution: str) -> None:
+        """An execution has said that it is over."""
+        self._until.pop(execution, None)
+        self._left[execution] = trio.current_time() + self.term_s
+
+    def has_left(self, execution: str) -> bool:
+        """Whether an execution has said that it is over."""
+        return execution in self._left
 
     def there(self) -> list[str]:
         """Who is there now; who is gone is forgotten."""
         now = trio.current_time()
+        self._left = {one: until for one, until in self._left.items() if until > now or one in self._asking}
         self._asking = {one: count for one, count in self._asking.items() if count > 0}
         self._until = {one: until for one, until in self._until.items() if until > now or one in self._asking}
-        return sorted({*self._until, *self._asking})
+        return sorted({*self._until, *self._asking} - self._left.keys())

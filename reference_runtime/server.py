@@ -12,9 +12,10 @@ off as it was when that is set; this is looked at before anything is read or wri
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 import attrs
 import trio
@@ -32,6 +33,7 @@ from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
 from reference_runtime.waiting import WaitingRoom, give
 
+T = TypeVar("T")
 NS = 1_000_000_000
 LEASE_NS = 10 * NS
 #: How long a claim waits for work before it returns empty-handed; also the longest the server sleeps on the wall clock.
@@ -159,7 +161,7 @@ class Server(TurnVerbs):
         """Lease work to a worker, waiting a while for some to turn up."""
         asked = trio.current_time()
         deadline = asked + self.poll_ns / NS
-        take = partial(self.store.claim, execution, holding, limit)
+        take = self._unless_left(execution, partial(self.store.claim, execution, holding, limit))
         with self._presence.asking(execution), self._work.waits(execution, take) as waiting:
             while True:
                 self._mind_clock()
@@ -233,11 +235,16 @@ class Server(TurnVerbs):
 
     async def release(self, execution: str) -> Json:
         """Take back what an execution that is over still has leased; it sent nothing under these leases."""
+        self._presence.leave(execution)
         released = self.store.hand_back(execution)
         for generation in released:
             self._holders.pop(generation, None)
         self.notify()
         return {"released": released}
+
+    def _unless_left(self, execution: str, take: Callable[[], list[T]]) -> Callable[[], list[T]]:
+        """What leases to a request of an execution, and nothing once that has left: it had asked before that."""
+        return lambda: [] if self._presence.has_left(execution) else take()
 
     # -- time
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -22,6 +22,7 @@ from reference_runtime.waiting import WaitingRoom
 if TYPE_CHECKING:
     from reference_runtime.store import Store
 
+T = TypeVar("T")
 NS = 1_000_000_000
 #: How much of a history is told at a time; a line has room for more.
 CHUNK_BYTES = 1024 * 1024
@@ -53,6 +54,10 @@ class TurnVerbs(ABC):
         """Begin a lease's term anew, whoever has it: its holder has just asked for something."""
 
     @abstractmethod
+    def _unless_left(self, execution: str, take: Callable[[], list[T]]) -> Callable[[], list[T]]:
+        """What leases to a request of an execution, and nothing once that has left."""
+
+    @abstractmethod
     def _let_go(self, generation: int) -> None:
         """Forget a lease that was given back."""
 
@@ -67,7 +72,8 @@ class TurnVerbs(ABC):
         """Lease turns to a worker, waiting a while for some to become due. `warm`: what it still has, by attempt; `batch`: how
         many outcomes it wants to be told at a time, 0: as many as fit.
         """
-        with self._turns.waits(execution, partial(self.store.claim_turns, execution, codes, holding, limit)) as waiting:
+        take = self._unless_left(execution, partial(self.store.claim_turns, execution, codes, holding, limit))
+        with self._turns.waits(execution, take) as waiting:
             with trio.move_on_after(self.poll_ns / NS):
                 while not (turns := waiting.look()):
                     await waiting.woken()

@@ -123,3 +123,40 @@ def test_a_worker_stops_though_its_server_is_gone(tmp_path):
 
     trio.run(main)
     assert [json.loads(line)["event"] for line in logged] == ["ready", "stopping"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("style", ["plan", "workflow"])
+def test_who_has_left_is_given_nothing(tmp_path, when, style):
+    """It asks for work as it hands back what it has, or is heard only afterwards: what it hands back is for others."""
+    codes = {"codes": {"w": "1"}, "warm": {}, "batch": 0}
+    document = plan(call("a")) if style == "plan" else {"version": 1, "workflow": "w", "input": None}
+
+    async def main():
+        async with served(tmp_path / "s.db", lease_ns=LEASE_NS) as (server, port), Client("127.0.0.1", port) as client:
+            server.poll_ns = 50 * MS
+
+            async def ask(execution, holding):
+                said = {"execution": execution, "holding": holding, "limit": 1}
+                verb, field = ("claim", "tickets") if style == "plan" else ("claim_turns", "turns")
+                more = {} if style == "plan" else codes
+                return [one["generation"] for one in (await client.call(verb, said | more))[field]]
+
+            async def ask_again():
+                assert await ask("w#1", held) == []
+
+            await client.submit("t", document)
+            held = await ask("w#1", [])
+            async with trio.open_nursery() as nursery:
+                if when == "before":
+                    nursery.start_soon(ask_again)
+                    while not (server._work or server._turns):  # noqa: ASYNC110 - until it waits
+                        await trio.sleep(0.001)
+                assert (await client.call("release", {"execution": "w#1"}))["released"] == held
+                if when == "after":
+                    nursery.start_soon(ask_again)
+            return held, await ask("w#2", [])
+
+    held, others = trio.run(main)
+    assert len(held) == len(others) == 1
+    assert others > held
