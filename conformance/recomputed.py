@@ -42,9 +42,12 @@ def grants_told(verdicts: Mapping[str, Verdict], demands: RequirementSet, claims
     return tuple(one for one in grants(verdicts, demands) if one.profile in told)
 
 
-def why_not(grant: Grant, verdicts: Mapping[str, Verdict]) -> str:
-    """What keeps a profile from being granted; empty when nothing does."""
-    return "; ".join(f"{id_} {verdicts[id_].outcome if id_ in verdicts else 'not judged'}" for id_ in grant.missing)
+def why_not(grant: Grant, verdicts: Mapping[str, Verdict], *, complete: bool) -> str:
+    """What keeps a profile from being granted; empty when nothing does. A campaign that was cut short grants nothing: what it
+    left out could have broken what it did not.
+    """
+    missing = [f"{id_} {verdicts[id_].outcome if id_ in verdicts else 'not judged'}" for id_ in grant.missing]
+    return "; ".join(missing if complete else [*missing, "interrupted before everything was judged"])
 
 
 def contradictions(certificate: Certificate) -> Iterator[str]:
@@ -146,7 +149,11 @@ def _of_set(certificate: Certificate) -> Iterator[str]:
     yield from _demanded(certificate, demands)
     told = {one.name: (one.granted, one.reason, one.uncovered) for one in certificate.profiles}
     due = {
-        one.profile: (one.granted, why_not(one, verdicts), one.uncovered)
+        one.profile: (
+            one.granted and certificate.complete,
+            why_not(one, verdicts, complete=certificate.complete),
+            one.uncovered,
+        )
         for one in grants_told(verdicts, demands, [one.id for one in certificate.claims])
     }
     for name in dict.fromkeys((*told, *due)):
@@ -184,7 +191,9 @@ def _of_any_set(certificate: Certificate) -> Iterator[str]:
             if row.id in OBLIGATIONS and OBLIGATIONS[row.id].profile == profile.name and row.level == "MUST"
         ]
         bad = [row.id for row in rows if row.verdict not in {"pass", "not-covered"}]
-        if profile.granted and rows and (bad or all(row.verdict != "pass" for row in rows)):
+        if profile.granted and not certificate.complete:
+            yield f"profile {profile.name}: granted by a campaign that was interrupted"
+        elif profile.granted and rows and (bad or all(row.verdict != "pass" for row in rows)):
             yield f"profile {profile.name}: granted, though {', '.join(bad) or 'all it demands'} did not pass"
 
 

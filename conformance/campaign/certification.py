@@ -109,7 +109,7 @@ def _certificate(
         mutants=Mutants(proven.count, proven.total, tuple(sorted(proven.uncaught()))),
         environment=environment(packages, _settings(target)),
         profiles=tuple(
-            Profile(one.profile, one.granted, why_not(one, verdicts), one.uncovered)
+            Profile(one.profile, one.granted and complete, why_not(one, verdicts, complete=complete), one.uncovered)
             for one in grants_told(verdicts, demands, target.claims)
         ),
         runs=docket.runs,

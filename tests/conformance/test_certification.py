@@ -24,7 +24,7 @@ from scenarios.interruption import Scenario
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import DRAFTS, REQUIREMENT_SETS
 from scenarios.verdict import Finding, Violation
-from simkit.errors import Problem
+from simkit.errors import Problem, SimkitError
 
 HELD, NOTHING, SLOW = Finding(9), Finding(), Finding(9, slow=True)
 BROKEN = Finding(2, (Violation("stuck", "it was stuck", ()),) * 2)
@@ -117,6 +117,19 @@ def test_odd_campaigns_are_read_back_too(certified: Callable[..., c.Certificate]
     made = certified(shown, **odd)
     read_back(made)
     assert all(row.verdict != "pass" for row in made.obligations)
+
+
+@pytest.mark.parametrize("set_", [*REQUIREMENT_SETS, *DRAFTS])
+def test_a_campaign_that_was_cut_short_grants_nothing(certified: Callable[..., c.Certificate], set_: str) -> None:
+    """What it left out could have broken what held until then; a file that says otherwise is refused."""
+    part, whole = certified(OUTCOMES["held"], set_=set_), certified(OUTCOMES["held"], set_=set_, runs=None)
+    assert (part.complete, whole.complete) == (False, True)
+    assert all(one.granted for one in whole.profiles)
+    assert {row.verdict for row in part.obligations} == {"pass"}
+    assert {(one.granted, one.reason) for one in part.profiles} == {(False, "interrupted before everything was judged")}
+    read_back(part)
+    with pytest.raises(SimkitError, match="certificate-inconsistent"):
+        read_back(attrs.evolve(whole, complete=False))
 
 
 @pytest.fixture
