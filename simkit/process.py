@@ -6,6 +6,7 @@ another process opened. A handle that the dead still hold raises `ProcessDead` (
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -54,6 +55,7 @@ class Process:
         self._stalled_until_ns = 0
         self._ended = trio.Event()
         self._mourners: list[Callable[[], object]] = []
+        self._last_acts: list[Callable[[], object]] = []
 
     @property
     def label(self) -> str:
@@ -118,6 +120,10 @@ class Process:
         else:
             callback()
 
+    def on_leaving(self, callback: Callable[[], object], /) -> None:
+        """Call back, as this process, when it is about to end by itself: what an interpreter does at its end. No kill does."""
+        self._last_acts.append(callback)
+
     def relieve(self) -> None:
         """Let it go on, whether it was paused or stalled."""
         if self.paused or self._stalled_until_ns:
@@ -135,16 +141,23 @@ class Process:
         except (trio.Cancelled, KeyboardInterrupt):
             raise  # the world itself is ending
         except SystemExit as leaving:
-            self._end(ExitStatus("failed", error=leaving) if leaving.code else ExitStatus("exited"))
+            self._leave(ExitStatus("failed", error=leaving) if leaving.code else ExitStatus("exited"))
         except BaseException as error:  # noqa: BLE001  # an operating system takes whatever a program ends with
-            self._end(ExitStatus("failed", error=error))
+            self._leave(ExitStatus("failed", error=error))
         else:
             if value is _NOT_ASYNC:  # nobody would notice that it did nothing: the run ends
                 what = f"{getattr(fn, '__qualname__', 'it')} returned {type(result).__name__}, which nobody can await"
                 mistake = wrong("Host.start: fn", fn, f"an async function; {what}")
                 self.host.world.mistakes.append(mistake)
                 raise mistake
-            self._end(ExitStatus("exited", value))
+            self._leave(ExitStatus("exited", value))
+
+    def _leave(self, status: ExitStatus) -> None:
+        """End by itself, unless it is killed over what is still to be done."""
+        with contextlib.suppress(ProcessDead):
+            for act in self._last_acts:
+                act()
+        self._end(status)
 
     def _unstall(self) -> None:
         world = self.host.world

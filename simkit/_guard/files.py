@@ -7,6 +7,7 @@ Buffers are the real ones of `io`: unflushed data dies with the process, flushed
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import io
@@ -14,6 +15,7 @@ import os
 import stat
 import sysconfig
 import types
+import weakref
 import zoneinfo
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
@@ -143,10 +145,28 @@ def _open(  # the signature of `open`
     kind: Any = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
     buffered = kind(raw, buffering if buffering > 1 else _BUFFER_BYTES)
     if binary:
-        return buffered
+        return _known(guard, process, buffered)
     text = io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
     text.mode = mode  # type: ignore[misc]  # as `open` does
-    return text
+    return _known(guard, process, text)
+
+
+def _known(guard: Active, process: Process, file: Any) -> Any:
+    """Remember a file that may hold something back: an interpreter that comes to its end flushes it, a killed one does not."""
+    if file.writable():
+        buffers = guard.buffers.get(process)
+        if buffers is None:
+            buffers = guard.buffers[process] = weakref.WeakValueDictionary()
+            process.on_leaving(functools.partial(_flush, buffers))
+        buffers[file.fileno()] = file
+    return file
+
+
+def _flush(buffers: weakref.WeakValueDictionary[int, Any]) -> None:
+    for file in list(buffers.values()):
+        if not file.closed:
+            with contextlib.suppress(OSError):  # nobody is there any more who could be told
+                file.flush()
 
 
 def _of_descriptor(guard: Active, fd: int, *, closes: bool) -> SimulatedFile:

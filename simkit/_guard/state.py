@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import random
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ _Random = random.Random
 class Active:
     """One run's guard, as the stand-ins see it."""
 
-    __slots__ = ("_noise", "busy", "files", "handlers", "permitted", "refusals", "thread")
+    __slots__ = ("_noise", "buffers", "busy", "files", "handlers", "permitted", "refusals", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
@@ -27,6 +28,8 @@ class Active:
         self.busy = False
         #: Open descriptors on simulated disks, see `files`.
         self.files: dict[int, Any] = {}
+        #: The open files of each simulated process that may hold what was not written yet, in the order of opening.
+        self.buffers: dict[Any, weakref.WeakValueDictionary[int, Any]] = {}
         #: What simulated processes want to be done at signals, by process id and number; nobody sends any.
         self.handlers: dict[tuple[int, int], Any] = {}
         self._noise: random.Random | None = None

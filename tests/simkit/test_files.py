@@ -418,3 +418,31 @@ def test_an_open_folder_is_synced_whatever_it_is_called_by_then() -> None:
         return host.disk.listdir("/w/e")
 
     assert simulate(main) == ["x"]
+
+
+@pytest.mark.parametrize(("way", "left"), [("returns", b"ab"), ("fails", b"ab"), ("exits", b"ab"), ("killed", b"")])
+def test_an_interpreter_that_comes_to_its_end_flushes_its_files(way: str, left: bytes) -> None:
+    """However it ends by itself, as on a real machine; a kill leaves what was flushed, and nothing else."""
+
+    async def main(world: World) -> bytes:
+        host, kept = world.host("h"), []
+
+        async def program() -> None:
+            binary = open("/w/f", "ab")  # noqa: PTH123, SIM115, ASYNC230  # simulated
+            text = open("/w/f", "a")  # noqa: PTH123, SIM115, ASYNC230  # simulated
+            kept.extend([binary, text])
+            binary.write(b"a")
+            text.write("b")
+            if way == "fails":
+                raise KeyError
+            if way == "exits":
+                raise SystemExit(3)
+            if way == "killed":
+                await trio.sleep_forever()
+
+        process = host.start(program)
+        await trio.sleep(1)
+        process.kill()
+        return host.disk.read_file("/w/f")
+
+    assert outcome_of(main).unwrap() == left
