@@ -135,7 +135,11 @@ class Hosted:
         port.closed.set()
 
     async def _serve(self, port: _Port, stream: trio.SocketStream) -> None:
-        if len(port.connections) >= CONNECTIONS_MAX or not port.open:
+        if len(port.connections) >= CONNECTIONS_MAX:  # a reset that no history tells of: the run cannot be judged
+            self._on_problem(port.incarnation, _too_many(port))
+            await abort(stream)
+            return
+        if not port.open:
             await abort(stream)
             return
         port.accepted += 1
@@ -298,6 +302,17 @@ async def _listen(port: int) -> list[trio.SocketListener]:
                 exit_code=ExitCode.USAGE if in_use else ExitCode.INTERNAL,
             )
         ) from error
+
+
+def _too_many(port: _Port) -> Problem:
+    return Problem(
+        "too-many-connections",
+        f"worker #{port.incarnation} wanted more than {CONNECTIONS_MAX} connections to the services at a time; one was refused",
+        f"{_LOOPBACK}:{port.number}",
+        f"up to {CONNECTIONS_MAX} connections of one worker",
+        "close connections that are no longer used, or keep them alive; a call that times out leaves one open",
+        ExitCode.INCONCLUSIVE,
+    )
 
 
 def _read(head: h11.Request, body: bytes) -> Request:

@@ -195,6 +195,11 @@ CODES: Mapping[str, Code] = {
         ("a full disk, mostly where temporary files are", "a limit on processes or open files", "too many jobs"),
         "Free space, choose another place with TMPDIR, raise the limits (ulimit -a), or run fewer jobs.",
     ),
+    "too-many-connections": Code(
+        "a worker met the kit's limit of connections to the services; what it did after that is not judged",
+        ("connections that are never closed", "hundreds of calls at the same time"),
+        "Close connections that are no longer used; the message names the limit.",
+    ),
     "mutant-seeds-range": Code(
         "the number of drawn seeds for each mutant is out of range", (), "Give --seeds a number from 0."
     ),

@@ -14,8 +14,9 @@ import attrs
 import pytest
 import trio
 
+from conformance import hosted as serving_side
 from conformance.hosted import Hosted, hosted
-from simkit.errors import Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import BODY_BYTES_MAX, Barrier, Delivery, Fault, Gate, Outside, Reply, Request, open_gate
 
 T = TypeVar("T")
@@ -353,3 +354,26 @@ def test_an_error_in_the_block_comes_out_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="mine"):
         serving(talk)
+
+
+def test_a_limit_of_the_kit_that_was_met_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reset stands in no history, so nothing can be judged by what the worker made of it."""
+    monkeypatch.setattr(serving_side, "CONNECTIONS_MAX", 2)
+
+    async def talk(host: Hosted, facts: Facts) -> list[int]:
+        port = await host.open_port(7)
+        told = []
+        streams = []
+        for _ in range(3):
+            streams.append(await trio.open_tcp_stream("127.0.0.1", port))
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            told.append(len(facts.problems))
+        for stream in streams:
+            await stream.aclose()
+        return told
+
+    told, facts = serving(talk)
+    assert told == [0, 0, 1]
+    ((worker, problem),) = facts.problems
+    assert (worker, problem.code, problem.exit_code) == (7, "too-many-connections", ExitCode.INCONCLUSIVE)
+    assert "more than 2 connections" in problem.what
