@@ -294,7 +294,7 @@ def test_an_owner_whose_connections_fall_silent_is_not_doubled(tmp_path):
         await go_on.wait()
 
     async def main():
-        async with served(tmp_path / "s.db", lease_ns=1000 * MS) as (server, port), trio.open_nursery() as nursery:
+        async with served(tmp_path / "s.db", lease_ns=2000 * MS) as (server, port), trio.open_nursery() as nursery:
             middle = Middle(port)
             (listener,) = await nursery.start(partial(trio.serve_tcp, middle.converse, 0, host="127.0.0.1"))
             owner = Client("127.0.0.1", listener.socket.getsockname()[1])
@@ -307,7 +307,7 @@ def test_an_owner_whose_connections_fall_silent_is_not_doubled(tmp_path):
                     owner._idle.append(await owner._connect())
                 middle.fall_silent()
                 nursery.start_soon(Worker(Client("127.0.0.1", port), second).run)
-                await trio.sleep(2)
+                await trio.sleep(3)  # a term and a half, in which it is heard of or loses its lease
                 heard.extend(server._holders)
                 go_on.set()
                 await until(client, "t", "done")
