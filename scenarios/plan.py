@@ -118,7 +118,7 @@ class Plan:
         check_allowance("plan", self.allowance)
         if self.deadline_ns is not None and self.deadline_ns < 1:
             raise PlanError(f"plan: a deadline of {self.deadline_ns} ns; expected one or more")
-        check_references(self._layout.leaves, self.dependencies())
+        check_references(self._layout.leaves, self.dependencies(), self._layout.guards)
 
     def operations(self) -> Iterator[Op]:
         """Every operation as it is written, parents before children, in order; plans of children are their own."""

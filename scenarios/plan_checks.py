@@ -25,6 +25,7 @@ from scenarios.operation import (
     Child,
     Choice,
     Compensate,
+    Guard,
     Leaf,
     Loop,
     Model,
@@ -147,8 +148,10 @@ def check_allowance(who: str, allowance: Allowance | None) -> None:
             raise PlanError(f"{who}: a reserve of {kept} {name} out of {whole}; expected a share of the allowance")
 
 
-def check_references(leaves: Mapping[str, Leaf], graph: nx.DiGraph[str]) -> None:
-    """Check what laid-out leaves say of each other."""
+def check_references(
+    leaves: Mapping[str, Leaf], graph: nx.DiGraph[str], guards: Mapping[str, tuple[Guard, ...]]
+) -> None:
+    """Check what laid-out leaves say of each other; `guards` says what the turn of each depends on."""
     import networkx as nx
 
     undone: dict[str, str] = {}
@@ -164,16 +167,23 @@ def check_references(leaves: Mapping[str, Leaf], graph: nx.DiGraph[str]) -> None
                 f"check {leaf.id!r} is of {leaf.of!r}; expected an artifact that the plan finishes before it"
             )
         if isinstance(leaf, Approve):
-            _check_approve(leaf, leaves, graph)
+            _check_approve(leaf, leaves, graph, guards)
         if isinstance(leaf, Compensate):
             _check_compensate(leaf, leaves, undone)
 
 
-def _check_approve(leaf: Approve, leaves: Mapping[str, Leaf], graph: nx.DiGraph[str]) -> None:
+def _check_approve(
+    leaf: Approve, leaves: Mapping[str, Leaf], graph: nx.DiGraph[str], guards: Mapping[str, tuple[Guard, ...]]
+) -> None:
     import networkx as nx
 
     if not (isinstance(leaves.get(leaf.of), Call | Model) and leaf.id in nx.ancestors(graph, leaf.of)):
         raise PlanError(f"approve {leaf.id!r} is of {leaf.of!r}; expected a call that the plan begins after it")
+    if apart := [guard.by for guard in guards[leaf.id] if guard not in guards[leaf.of]]:
+        raise PlanError(
+            f"approve {leaf.id!r} depends on which way {apart[0]!r} goes, and {leaf.of!r} does not; expected both in one arm "
+            "or turn of it, or the approve outside of it, as who is not asked cannot allow anything"
+        )
 
 
 def _check_compensate(leaf: Compensate, leaves: Mapping[str, Leaf], undone: dict[str, str]) -> None:

@@ -274,6 +274,14 @@ def test_a_child_whose_names_are_taken_stays_one() -> None:
     assert names(left(plan, "kid", label=GROUP)) == ["kid.x", "kid/x", "kid"]
 
 
+def test_an_approval_is_asked_for_on_every_way_to_its_call() -> None:
+    """Where the group is gone in which both are, they stay; it never stays in one of which its call is taken out."""
+    both = Race("r", (Seq("one", (Approve("ok", "pay"), LEDGER("pay"))), LEDGER("y")))
+    assert names(left(seq(LEDGER("a"), both), "r", label=GROUP)) == ["a", "ok", "pay", "y"]
+    inner = Race("r", (Seq("one", (Approve("ok", "pay"), Race("q", (LEDGER("pay"), LEDGER("x"))))), LEDGER("y")))
+    assert names(left(seq(LEDGER("a"), inner), "q", label=GROUP)) == ["a", "ok", "pay", "x", "y", "r"]
+
+
 def test_what_is_of_no_use_goes_with_what_it_is_about() -> None:
     """An approval, a check and a compensation; what carried them carries them no more."""
     plan = seq(

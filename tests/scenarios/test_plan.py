@@ -223,6 +223,14 @@ def kid(*children: Op) -> Child:
             "approve 'ok' is of 'pay'; expected a call that the plan begins after it",
         ),
         ((Approve("ok", "s"), Sleep("s", 1)), "approve 'ok' is of 's'"),
+        (
+            (ledger("a"), Branch("b", "a", (Approve("ok", "pay"), Seq("s", ()))), ledger("pay")),
+            "approve 'ok' depends on which way 'b' goes, and 'pay' does not; expected both in one arm",
+        ),
+        (
+            (Race("r", (Approve("ok", "pay"), ledger("x"))), ledger("pay")),
+            "approve 'ok' depends on which way 'r' goes, and 'pay' does not",
+        ),
         ((Sleep("s", 1), Compensate("u", "s", "ledger")), "compensate 'u' is of 's'; expected a call"),
         (
             (ledger("a"), Compensate("u", "a", "ledger", script=("no",))),
