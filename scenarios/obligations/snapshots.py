@@ -119,7 +119,7 @@ def _has_begun(one: OperationStatus) -> bool:
 
 
 def _split(facts: Facts, seen: Seen) -> Iterator[Violation]:
-    """The result has an answer of an operation that the same status shows as not accepted, or lacks one shown as accepted."""
+    """The result has an answer that the same status shows as not accepted, or another one than it, or lacks it."""
     if seen.status.state != "done":
         return
     result = seen.status.result or {}
@@ -133,12 +133,21 @@ def _split(facts: Facts, seen: Seen) -> Iterator[Violation]:
         if shown is not None and shown.state in _AHEAD and op in facts.ancestors:
             sentence = f"One status has the answer of {op!r} in its result and shows the operation as {shown.state}."
             yield blame("torn view", sentence, (seen.asked, seen.answered), op)
+        elif shown is not None and shown.nonce not in {None, result[op]} and _has_one_answer(facts, op):
+            sentence = (
+                f"One status has {result[op]} as the answer of {op!r} in its result, and {shown.nonce} beside it."
+            )
+            yield blame("torn view", sentence, (seen.asked, seen.answered), op)
+
+
+def _has_one_answer(facts: Facts, op: str) -> bool:
+    """Is it a call or a wait of the run's own, which the result of a done run has with the answer that was accepted?"""
+    return isinstance(facts.history.plan.leaf(op), Call | Wait) and is_own(op)
 
 
 def _is_due(facts: Facts, op: str) -> bool:
-    """Does the result of a done run have it, whatever was decided on the way: a call or a wait of the run's own?"""
-    plan = facts.history.plan
-    return isinstance(plan.leaf(op), Call | Wait) and plan.is_owed(op) and is_own(op)
+    """Does the result of a done run have it, whatever was decided on the way?"""
+    return _has_one_answer(facts, op) and facts.history.plan.is_owed(op)
 
 
 def _names(ops: tuple[str, ...]) -> str:

@@ -121,6 +121,13 @@ breaks(
     "torn view",
 )
 
+breaks(
+    "DUR-4",
+    "the result has another answer than the same status shows",
+    up().call("a").call("b").status("done", ops=TAKEN, result={"a": "a1", "b": "b2"}).settled(),
+    "torn view",
+)
+
 # --- EFF-11: what a run that is done has left ---------------------------------------------------------------------------------
 breaks(
     "EFF-11",
