@@ -72,12 +72,12 @@ def fork(facts: Facts, op: str) -> tuple[Use, Use] | None:
 
 
 def given(facts: Facts) -> dict[str, dict[str, int]]:
-    """Call or wait → every answer that anybody gave of it, with the first event at which it may have been known.
+    """Call, artifact or wait → every answer that anybody gave of it, with the first event at which it may have been known.
 
     What a service made counts as given though its reply was lost: it may have been asked for it again.
     """
     found: dict[str, dict[str, int]] = {}
-    by_call = {request.event.call: request.op for request in facts.requests}
+    by_call = {request.event.call: request.op for request in facts.sent}
     for at, event in enumerate(facts.history.events):
         if isinstance(event, Applied | Replied) and event.call in by_call and event.nonce is not None:
             found.setdefault(by_call[event.call], {}).setdefault(event.nonce, at)

@@ -249,7 +249,7 @@ _TAKE_BACK = frozenset({"store", "operation"})
 def _has_answers(facts: Facts, name: str) -> bool:
     """Is it accepted with an answer, whatever happens?"""
     leaf = facts.history.plan.leaf(name)
-    certain = isinstance(leaf, Model) or (isinstance(leaf, Call) and not leaf.tolerate)
+    certain = isinstance(leaf, Model | Artifact) or (isinstance(leaf, Call) and not leaf.tolerate)
     return certain or (isinstance(leaf, Wait) and leaf.timeout_ns is None)
 
 

@@ -173,6 +173,27 @@ holds(
     exercised=0,
 )
 
+# --- DUR-3: what hands on the answer of an artifact ------------------------------------------------------------------------------
+TOLD = plan("p artifact report 64 1", "a ledger p")
+holds(
+    "DUR-3",
+    "a call hands on what its artifact was committed with",
+    up(TOLD).upload("p").crash().call("a").done().settled(),
+    exercised=0,
+)
+breaks(
+    "DUR-3",
+    "a call hands on what nobody had committed its artifact with",
+    up(TOLD).upload("p").crash().call("a", carries={"p": "p9"}).done().settled(),
+    "forked lineage",
+)
+breaks(
+    "DUR-3",
+    "a call hands on nothing of its artifact",
+    up(TOLD).upload("p").crash().call("a", carries={}).done().settled(),
+    "amnesia",
+)
+
 # --- BUD-2: with no restart either ------------------------------------------------------------------------------------------
 
 
