@@ -26,6 +26,9 @@ def _again(op: str, again: Site, *, unit: str = "worker") -> Interruption:
     return Interruption("kill", Site("barrier", op, 1, "applied"), then=Interruption("kill", second))
 
 
+#: Its first answer takes longer than a parcel, so that there is work left when that has arrived.
+_FIRST = Call("note1", "ledger", {"amount": 1}, ("pay",), ("slow",))
+
 STORIES = (
     Story(
         "relapse",
@@ -37,7 +40,7 @@ STORIES = (
                 "both",
                 (
                     Call("parcel", "registry", {"box": 3}, ("pay",), lookups=_DOWN),
-                    Seq("desk", tuple(ledger(f"note{n}", "pay", amount=n) for n in range(1, 5))),
+                    Seq("desk", (_FIRST, *(ledger(f"note{n}", "pay", amount=n) for n in range(2, 5)))),
                 ),
             ),
         ),

@@ -287,7 +287,7 @@ class Middle:
 def test_an_owner_whose_connections_fall_silent_is_not_doubled(tmp_path):
     """All it had are dead, the idle ones too: it finds a new one before its lease ends, however short that is."""
     reached, go_on = trio.Event(), trio.Event()
-    heard = []
+    heard: list[object] = []
 
     async def slow():
         reached.set()

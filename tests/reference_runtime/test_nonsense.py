@@ -13,7 +13,7 @@ from reference_runtime import Client, Store, jsontext, rpc, views
 from reference_runtime.budget import tokens_used
 from reference_runtime.credentials import Credentials
 from reference_runtime.leaves import COUNT_MAX
-from reference_runtime.model import AMOUNT_MAX, Refusal
+from reference_runtime.model import AMOUNT_MAX, Refusal, Ticket
 from reference_runtime.plan import parse
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
 from reference_runtime.tools import RETRY_AFTER_NS_MAX, Busy, interpret
@@ -152,6 +152,7 @@ def test_a_turn_of_another_shape_is_refused(tmp_path, said, wrong, verb):
             if verb == "settle":
                 await client.call("take_turn", {**ask, "commands": [_command("call", **_X)], "end": {}})
                 (ticket,) = server.store.claim("w#1", (), 1)
+                assert isinstance(ticket, Ticket)
                 ask = {
                     "grant": attrs.asdict(under(ticket)),
                     "report": "succeeded",

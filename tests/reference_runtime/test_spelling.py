@@ -79,7 +79,7 @@ def test_no_field_is_missing(one):
         lambda **odd: CTX.compensate("a", "ledger", {}, **odd),
     ],
 )
-def test_a_workflow_is_told_as_python_tells(ask: Any):
+def test_a_workflow_is_told_as_python_tells(ask: Any) -> None:
     """An argument that is none, is none."""
     with pytest.raises(TypeError, match=r"has no timeout; it has "):
         ask(timeout=5)
