@@ -74,9 +74,13 @@ class Harness:
 
 @attrs.frozen
 class Install:
-    """`pip` requirements; `{version}` stands for the version asked for. None at all: nothing is installed."""
+    """`pip` requirements; `{version}` stands for the version asked for. None at all: nothing is installed.
+
+    `sources` are files and folders beside the adapter's own, by their paths from its folder, that are what is judged as well.
+    """
 
     pip: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @attrs.frozen

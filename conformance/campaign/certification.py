@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from conformance import targets
-from conformance.campaign import proof, real
+from conformance.campaign import proof, real, subject
 from conformance.campaign.cover import uncovered
 from conformance.campaign.docket import Docket, origin_of
 from conformance.certificate import (
@@ -22,17 +22,14 @@ from conformance.certificate import (
     environment,
 )
 from conformance.events import CampaignBegan, Installing
-from conformance.files import telling
 from conformance.recomputed import evidence_of, grants_told, why_not
 from scenarios import catalogue
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import demanded
 from simkit.case import kit_version
-from simkit.errors import ExitCode, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from conformance.campaign.proof import Proof
     from conformance.events import Emit
@@ -65,11 +62,11 @@ def certify(
     installed = real.environment_of(parsed, emit)  # first: what cannot be installed is no campaign
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     docket = Docket(parsed, origin_of(parsed, "process"), store, emit, tier=tier)
-    bytes_ = adapter_bytes(parsed.folder, store.root)  # before anything of it runs
+    bytes_ = subject.bytes_of(parsed, store.root)  # before anything of it runs
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     docket.tell_unfired()
-    if changed := _changed(bytes_, adapter_bytes(parsed.folder, store.root)):
-        docket.doubt_all(_not_one_target(parsed, changed))
+    if changed := subject.changed(bytes_, subject.bytes_of(parsed, store.root)):
+        docket.doubt_all(subject.not_one_target(parsed, changed))
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping, jobs=jobs)
     verdicts = docket.verdicts(proven.uncaught(), demands, uncovered(parsed))
@@ -145,42 +142,6 @@ def _settings(target: Target) -> dict[str, Any]:
         **manifest.configurations[target.configuration].env,
         **target.describe()["limits"],
     }
-
-
-#: Folders of the kit's and of tools, in which nothing of an adapter lies; and all whose names begin with a dot.
-_NOT_OF_IT = frozenset({"__pycache__"})
-
-
-def adapter_bytes(folder: Path, store: Path) -> dict[str, str]:
-    """The digest of each file of an adapter, by its path in the folder; of none in `store`, which is the kit's own."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        strange = any(part in _NOT_OF_IT or part.startswith(".") for part in inside.parts[:-1])
-        if strange or path.is_relative_to(store.absolute()) or not path.is_file():
-            continue
-        with telling(path):
-            found[inside.as_posix()] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    return found
-
-
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Files of before that are others now, or gone; what a harness has left beside them is no part of it."""
-    return [name for name, digest in before.items() if after.get(name) != digest]
-
-
-def _not_one_target(target: Target, changed: Sequence[str]) -> Problem:
-    return Problem(
-        "target-changed",
-        f"{', '.join(changed[:_SHOWN_MAX])} of {target.name}: changed while it was certified",
-        str(target.folder),
-        "one and the same adapter in all runs: the certificate names it by its digest",
-        "certify again, and let nobody edit it meanwhile; what a harness writes belongs in SIMKIT_STATE",
-        ExitCode.TARGET,
-    )
-
-
-_SHOWN_MAX = 5
 
 
 def _digest(target: Target, installed: Installed, bytes_: Mapping[str, str]) -> str:

@@ -304,6 +304,11 @@ CODES: Mapping[str, Code] = {
         ("an id made up by the adapter", "state of another run"),
         "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
+    "source-missing": Code(
+        "the manifest names sources of which there is no file",
+        ("a typing error", "paths are from the adapter's folder"),
+        "Correct install.sources, or leave it out.",
+    ),
     "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
     "target-changed": Code(
         "files of the adapter changed while it was certified, so that its runs were not all of one target",

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from conformance import certificate as c
-from conformance.campaign import certification, proof, real
+from conformance.campaign import certification, proof, real, subject
 from conformance.campaign.docket import Judged
 from conformance.install import Installed
 from conformance.mutants import all_mutants
@@ -172,8 +172,31 @@ def test_the_digest_is_of_names_too(tmp_path: Path) -> None:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True)
             (folder / name).write_text(text)
-        digests.append(certification.adapter_bytes(folder, tmp_path / "store"))
+        digests.append(subject.adapter_bytes(folder, tmp_path / "store"))
     assert len({str(one) for one in digests}) == 3
+
+
+def test_the_digest_is_of_the_sources_that_the_manifest_names(
+    certified: Callable[..., c.Certificate], adapter: Path, tmp_path: Path
+) -> None:
+    """A harness that is changed is another subject, wherever it lies; one that changes meanwhile is not certified."""
+    source = tmp_path / "mine" / "engine.py"
+    source.parent.mkdir()
+    (tmp_path / "settings.ini").write_text("a = 1")
+    manifest = adapter / "adapter.toml"
+    manifest.write_text(manifest.read_text() + '\n[install]\nsources = ["../mine", "../settings.ini"]\n')
+    digests = []
+    for text in ("old", "new"):
+        source.write_text(text)
+        digests.append(certified(OUTCOMES["held"], target=str(adapter)).subject.digest)
+    assert len(set(digests)) == 2
+    changed = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: source.write_text("newer"))
+    assert "../mine/engine.py of naive: changed" in next(
+        one.reason for one in changed.obligations if one.verdict == "error"
+    )
+    (tmp_path / "settings.ini").unlink()
+    with pytest.raises(SimkitError, match=r"source-missing.*settings\.ini"):
+        certified(OUTCOMES["held"], target=str(adapter))
 
 
 def test_settings_hide_no_limit(certified: Callable[..., c.Certificate], adapter: Path) -> None:
