@@ -6,7 +6,6 @@ import pytest
 
 from reference_runtime import Store
 from reference_runtime.model import Policy
-from tests.runtime_rig import EAGER
 
 
 @pytest.fixture
@@ -17,12 +16,12 @@ def store(tmp_path):
 
 @pytest.fixture
 def reopened():
-    """The same file after the process is gone."""
+    """The same file, by the same policy, after the process is gone."""
 
     def reopen(store: Store) -> Store:
         path = store.db.filename
         store.close()
-        return Store.open(path, policy=EAGER)
+        return Store.open(path, policy=store.policy)
 
     return reopen
 
