@@ -18,13 +18,13 @@ import trio
 
 from reference_runtime import cli
 from reference_runtime.cli import client_of, say
-from reference_runtime.cli_options import Command, code_of, parser
+from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.client import Unreachable
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
 from reference_runtime.log import OFF, Log, to_standard_error
-from reference_runtime.model import Policy, Refusal
+from reference_runtime.model import Refusal
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import Server
 from reference_runtime.store import Store
@@ -76,9 +76,7 @@ def _explain(error: BaseException, store: str) -> int:
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
-    store = Store.open(
-        options.store, policy=Policy(tasks_max=options.tasks_max), transforms=load_transforms(*options.transforms)
-    )
+    store = Store.open(options.store, policy=policy_of(options), transforms=load_transforms(*options.transforms))
     store.forget_when_told(os.environ)
     log = to_standard_error() if options.log == "info" else OFF
     room = descriptors_for(options.connections_max)

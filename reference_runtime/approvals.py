@@ -110,7 +110,8 @@ class Approvals(Compensation):
                 return known
             approval = self._asked(self._current_attempt(task), operation)
             if not self.may_decide(actor):
-                raise Refusal("no-authority", f"{actor!r} may not decide about {operation!r}")
+                may = ", ".join(map(repr, self.policy.approvers))
+                raise Refusal("no-authority", f"{actor!r} may not decide about {operation!r}; who may: {may:.200}")
             disposition = self.disposition_of_decision(approval, decision)
             if disposition != "duplicate":
                 self._check_decidable(approval, digest)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from reference_runtime import jsontext
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.evolution import Code, CodePolicy
+from reference_runtime.model import APPROVERS, Policy
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
 from reference_runtime.worker import GRACE_NS, SLOTS
@@ -88,6 +89,12 @@ def _add_serve(add: Add) -> None:
     )
     serving.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
     serving.add_argument(
+        "--approver",
+        metavar="NAME",
+        action="append",
+        help=f"who may decide about approvals; may be repeated ({', '.join(APPROVERS)})",
+    )
+    serving.add_argument(
         "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
     )
 
@@ -145,6 +152,11 @@ def _count(low: int) -> Callable[[str], int]:
         return number
 
     return read
+
+
+def policy_of(options: argparse.Namespace) -> Policy:
+    """By what limits a server is run, and who may decide about what it asks."""
+    return Policy(tasks_max=options.tasks_max, approvers=tuple(options.approver or APPROVERS))
 
 
 def code_of(options: argparse.Namespace) -> Code:

@@ -165,6 +165,10 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
         return f"{self.code}: {self.message}"
 
 
+#: Who may decide about approvals where nobody is named.
+APPROVERS = ("alice",)
+
+
 @attrs.frozen
 class Policy:
     """How often and how slowly something is tried again. Counted in the store, so across crashes and workers."""
@@ -180,7 +184,7 @@ class Policy:
     grace_ns: int = 5_000_000_000  # how long a stop leaves what is in flight alone
     landing_ns: int = 10_000_000_000  # how long a request may be on its way after its sender gave it up
     tasks_max: int | None = None  # open at once, children among them, for one more to be admitted; None: no limit
-    approvers: tuple[str, ...] = ("alice",)  # who may decide at all; authority itself is asked for at release
+    approvers: tuple[str, ...] = APPROVERS  # who may decide at all; authority itself is asked for at release
 
 
 @attrs.frozen

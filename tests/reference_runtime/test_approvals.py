@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from reference_runtime import Refusal, Store, views
-from reference_runtime.model import Grant, Rejected, Ticket, approval_digest
+from reference_runtime.model import Grant, Policy, Rejected, Ticket, approval_digest
 from tests.runtime_rig import approve, call, finish, in_hand, plan, race, seq, settle, states
 
 GATED = plan(call("a"), approve("ok", "pay"), call("pay", amount=5), call("z", carries=("ok",)))
@@ -105,6 +105,16 @@ def test_a_decision_that_cannot_count_is_refused(asked, changed, code):
         decide(asked, **changed)
     assert standing(asked) == [("ok", "pay", "pending")]
     assert decide(asked) == "approved"
+
+
+def test_who_may_decide_is_a_setting_and_a_refusal_tells_it(tmp_path):
+    """Those named may, `alice` only where she is one of them, and who may not is told who may."""
+    store = Store.open(str(tmp_path / "named.db"), policy=Policy(approvers=("bob", "carol")))
+    store.submit("t", GATED)
+    finish(store)
+    with pytest.raises(Refusal, match=r"no-authority: 'alice' may not decide about 'ok'; who may: 'bob', 'carol'"):
+        decide(store)
+    assert decide(store, actor="carol", id_="2") == "approved"
 
 
 def test_nothing_is_decided_before_it_is_asked(store):

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+from pathlib import Path
 
 import apsw
 import attrs
@@ -18,7 +19,7 @@ from reference_runtime import Client, Patience, Server, Unreachable
 from reference_runtime.__main__ import COMMANDS, main, worker
 from reference_runtime.cli import say
 from reference_runtime.cli_options import parser
-from reference_runtime.model import Grant, Json
+from reference_runtime.model import Grant, Json, Policy
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
 from tests.runtime_plans import work_off
@@ -132,6 +133,32 @@ def test_usage_is_exit_2(argv, capsys):
         main(argv)
     assert left.value.code == 2
     assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "approvers"),
+    [
+        ([], ("alice",)),
+        (["--approver", "bob"], ("bob",)),
+        (["--approver", "bob", "--approver", "carol"], ("bob", "carol")),
+    ],
+)
+def test_a_server_knows_who_may_decide(argv, approvers, capsys, tmp_path, monkeypatch):
+    """Who is named, and the default only where nobody is."""
+    assert _policy(argv, tmp_path, monkeypatch).approvers == approvers
+
+
+def _policy(argv: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
+    """By which policy `serve` opens its store."""
+    seen: list[Policy] = []
+
+    async def serve(server: Server, *_: object, **__: object) -> None:
+        seen.append(server.store.policy)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reference_runtime.__main__.Server.serve", serve)
+    assert main(["serve", "--store", str(folder / "s.db"), "--listen", "127.0.0.1:0", *argv]) == 130
+    return seen[0]
 
 
 def test_a_server_that_is_not_there_is_exit_3(capsys, monkeypatch):
