@@ -17,6 +17,8 @@ from reference_runtime.worker import GRACE_NS, SLOTS
 ADDRESS = "127.0.0.1:7411"
 PORT_MAX = 65_535
 COUNT_MAX = 10**18
+#: Real receivers are out for minutes and hours: with the policy's own limit of a second all tries would be used up by then.
+BACKOFF_NS_MAX = 60 * 1_000_000_000
 
 Command = Callable[[argparse.Namespace], Awaitable[int | None]]
 Add = Callable[..., Any]
@@ -81,6 +83,18 @@ def _add_serve(add: Add) -> None:
         "--lease-ns", type=_count(1), default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})"
     )
     serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
+    serving.add_argument(
+        "--tries-max",
+        type=_count(1),
+        default=Policy().tries_max,
+        help=f"calls of one operation at most; a plan may ask for fewer ({Policy().tries_max})",
+    )
+    serving.add_argument(
+        "--backoff-max-ns",
+        type=_count(1),
+        default=BACKOFF_NS_MAX,
+        help=f"how long the wait between two tries may grow ({BACKOFF_NS_MAX})",
+    )
     serving.add_argument(
         "--connections-max",
         type=_count(1),
@@ -156,7 +170,12 @@ def _count(low: int) -> Callable[[str], int]:
 
 def policy_of(options: argparse.Namespace) -> Policy:
     """By what limits a server is run, and who may decide about what it asks."""
-    return Policy(tasks_max=options.tasks_max, approvers=tuple(options.approver or APPROVERS))
+    return Policy(
+        tries_max=options.tries_max,
+        backoff_ns_max=options.backoff_max_ns,
+        tasks_max=options.tasks_max,
+        approvers=tuple(options.approver or APPROVERS),
+    )
 
 
 def code_of(options: argparse.Namespace) -> Code:

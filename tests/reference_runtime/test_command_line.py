@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import random
 import socket
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from reference_runtime.__main__ import COMMANDS, main, worker
 from reference_runtime.cli import say
 from reference_runtime.cli_options import parser
 from reference_runtime.model import Grant, Json, Policy
+from reference_runtime.retries import backoff_ns
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
 from tests.runtime_plans import work_off
@@ -122,6 +124,8 @@ def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys
         ["serve", "--store", "s.db", "--lease-ns", "0"],
         ["serve", "--store", "s.db", "--lease-ns", "9" * 5_000],
         ["serve", "--store", "s.db", "--tasks-max", "-1"],
+        ["serve", "--store", "s.db", "--tries-max", "0"],
+        ["serve", "--store", "s.db", "--backoff-max-ns", "0"],
         ["worker", "--services", "http://x:1", "--slots", "0"],
         ["worker", "--services", "http://x:1", "--grace-ns", "-1"],
         ["fly"],
@@ -146,6 +150,30 @@ def test_usage_is_exit_2(argv, capsys):
 def test_a_server_knows_who_may_decide(argv, approvers, capsys, tmp_path, monkeypatch):
     """Who is named, and the default only where nobody is."""
     assert _policy(argv, tmp_path, monkeypatch).approvers == approvers
+
+
+@pytest.mark.parametrize(
+    ("argv", "tries", "backoff_ns"),
+    [([], 1000, 60 * 10**9), (["--tries-max", "7", "--backoff-max-ns", "5000000000"], 7, 5 * 10**9)],
+)
+def test_a_server_knows_how_long_it_tries(argv, tries, backoff_ns, tmp_path, monkeypatch):
+    """Up to a minute between two tries where nothing is said, and otherwise as the options say."""
+    policy = _policy(argv, tmp_path, monkeypatch)
+    assert (policy.tries_max, policy.backoff_ns_max) == (tries, backoff_ns)
+
+
+def test_an_outage_of_eight_hours_is_outlasted(tmp_path, monkeypatch):
+    """A receiver that is out for eight hours is still tried as it comes back, however chance falls."""
+    policy = _policy([], tmp_path, monkeypatch)
+    waits = (backoff_ns(tries, policy, _Hasty()) for tries in range(1, policy.tries_max))
+    assert sum(waits) > 8 * 3600 * 10**9
+
+
+class _Hasty(random.Random):
+    """Chance that makes every wait as short as it can be."""
+
+    def randrange(self, *_: object) -> int:
+        return 0
 
 
 def _policy(argv: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Policy:
