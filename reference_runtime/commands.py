@@ -137,3 +137,41 @@ class Join:
 
     def __await__(self) -> Generator[Join, Any, Any]:
         return (yield self)
+
+
+A = TypeVar("A", bound=Ask[Any] | Join)
+
+
+@attrs.define(eq=False)
+class Made:
+    """What a function has made of its context and not used yet: neither awaited, nor given to something that is.
+
+    What is left when the function returns was meant to be done, and never was. `by` is the branch that is running.
+    """
+
+    by: object = None
+    left: dict[Ask[Any] | Join, object] = attrs.field(factory=dict)
+
+    def note(self, one: A) -> A:
+        self.left[one] = self.by
+        return one
+
+    def use(self, one: object) -> None:
+        if isinstance(one, Ask | Join):
+            self.left.pop(one, None)
+
+    def forget(self, by: object) -> None:
+        """A branch ended with an error: what it was about to do is not needed."""
+        if self.left:
+            self.left = {one: maker for one, maker in self.left.items() if maker is not by}
+
+    def forgotten(self) -> str | None:
+        """The first that is left, in words."""
+        return next((_words(one) for one in self.left), None)
+
+
+def _words(one: Ask[Any] | Join) -> str:
+    if isinstance(one, Join):
+        return f"{'gather' if one.mode == 'all' else 'race'} of {len(one.parts)}"
+    kind = "draw" if one.leaf["op"] == DRAW else one.leaf["op"]
+    return f"{kind} {(one.name if one.id is None else one.id)!r}"

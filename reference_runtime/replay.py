@@ -36,6 +36,7 @@ from reference_runtime.commands import (
     End,
     ForeignAwait,
     Join,
+    Made,
     Misuse,
     Outcome,
     Raised,
@@ -90,17 +91,23 @@ class Replay:
     """One workflow function on its way through its history.
 
     `fresh` are the commands that history does not know yet; `end` is set when the function is over, `trouble` when it
-    diverged or broke a rule, after which it does not move any more. `prefix` is put before every id.
+    diverged or broke a rule, after which it does not move any more. `prefix` is put before every id. `made` is what its
+    context notes its operations in.
     """
 
     def __init__(
-        self, start: Callable[[], Coroutine[Any, Any, Any]], recorded: Iterable[Command] = (), prefix: str = ""
+        self,
+        start: Callable[[], Coroutine[Any, Any, Any]],
+        recorded: Iterable[Command] = (),
+        prefix: str = "",
+        made: Made | None = None,
     ) -> None:
         self.fresh: list[Command] = []
         self.issued = 0
         self.end: End | None = None
         self.trouble: Trouble | None = None
         self.prefix = prefix
+        self._made = Made() if made is None else made
         self._expected = {_slot(command): command for command in recorded}
         self._ids: set[str] = set()
         self._waiting: dict[str, _Branch] = {}
@@ -174,6 +181,7 @@ class Replay:
     def _step(self, branch: _Branch) -> None:
         value, error = branch.next_value, branch.next_error
         branch.next_value = branch.next_error = None
+        self._made.by = branch
         try:
             asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
         except StopIteration as stop:
@@ -186,6 +194,7 @@ class Replay:
             self._take(branch, asked)
 
     def _take(self, branch: _Branch, asked: object) -> None:
+        self._made.use(asked)
         if isinstance(asked, Ask):
             self._ask(branch, asked)
         elif isinstance(asked, Join):
@@ -254,6 +263,8 @@ class Replay:
     def _over(self, branch: _Branch, value: Any, error: BaseException | None) -> None:
         branch.is_over = True
         self._branches.remove(branch)
+        if error is not None and not isinstance(error, ContinueAsNew):
+            self._made.forget(branch)
         group = branch.group
         if group is None:
             self._finish(value, error)
@@ -303,10 +314,15 @@ class Replay:
                 self._stop_branches(branch.inner, abandoned)
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
-        if isinstance(error, ContinueAsNew):
-            self.end = Continued(error.state)
-        elif error is not None:
+        if error is not None and not isinstance(error, ContinueAsNew):
             self.end = Raised(_said(error))
+        elif (forgotten := self._made.forgotten()) is not None:
+            self.trouble = Misuse(
+                f"the function is over, and {forgotten} was made but never awaited, so it was not done;"
+                " await it, or make it only where it is awaited"
+            )
+        elif error is not None:
+            self.end = Continued(error.state)
         else:
             self.end = Returned(value)
 

@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from reference_runtime.client import UNSAYABLE, Client, Patience
-from reference_runtime.commands import Command, Continued, End, Outcome, Raised, Returned
+from reference_runtime.commands import Command, Continued, End, Made, Outcome, Raised, Returned
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
 from reference_runtime.rpc import LINE_BYTES_MAX
@@ -57,9 +57,10 @@ class Warm:
 def begin(workflow: Workflow, turn: Json) -> Warm:
     """A function at its very beginning, with the commands its history says it will ask for."""
     segment = turn["segment"]
-    start = partial(workflow.function, Context(turn["task"], segment), turn["input"])
+    made = Made()
+    start = partial(workflow.function, Context(turn["task"], segment, made), turn["input"])
     recorded = [Command(**command) for command in turn["commands"]]
-    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "")
+    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "", made)
     return Warm(workflow.name, replay, segment, len(recorded), 0)
 
 

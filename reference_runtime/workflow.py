@@ -13,12 +13,12 @@ run of the function is given the recorded one. Operations are those of plans: th
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn, TypeAlias
 
 import attrs
 
-from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Outcome, Stopped
+from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Made, Outcome, Stopped
 from reference_runtime.model import Json, Refusal
 from reference_runtime.spelling import FIELDS
 
@@ -43,6 +43,7 @@ class Context:
 
     task: str
     segment: int = 1
+    _made: Made = attrs.field(factory=Made, eq=False, repr=False)
 
     # -- operations
 
@@ -60,22 +61,22 @@ class Context:
         `elapsed_ns`, `secret`, `lookups`. Raises `OperationFailed`.
         """
         said = {"service": tool, "params": dict(params or {}), "carries": list(carries), "script": list(script)}
-        return _ask("call", tool, {**said, **_terms("call", limits)}, _answer, id)
+        return self._ask("call", tool, {**said, **_terms("call", limits)}, _answer, id)
 
     def model(
         self, prompt: str, tokens: int, *, id: str | None = None, carries: Iterable[str] = (), **limits: Any
     ) -> Ask[Json]:
         """Ask a model; its answer. At most `tokens` are spent, which are reserved before. Raises `OperationFailed`."""
         said = {"prompt": prompt, "tokens": tokens, "script": [], "carries": list(carries), **_terms("model", limits)}
-        return _ask("model", "model", said, _answer, id)
+        return self._ask("model", "model", said, _answer, id)
 
     def wait(self, signal: str, *, timeout_ns: int | None = None, id: str | None = None) -> Ask[Json | None]:
         """Wait for a signal of this name, also one that came before; its payload, or None after `timeout_ns`."""
-        return _ask("wait", signal, {"signal": signal, **_given(timeout_ns=timeout_ns)}, _payload, id)
+        return self._ask("wait", signal, {"signal": signal, **_given(timeout_ns=timeout_ns)}, _payload, id)
 
     def sleep(self, ns: int, *, id: str | None = None) -> Ask[None]:
         """Let at least `ns` nanoseconds pass, through restarts."""
-        return _ask("sleep", "sleep", {"ns": ns}, _nothing, id)
+        return self._ask("sleep", "sleep", {"ns": ns}, _nothing, id)
 
     def approve(self, call: Ask[Any], *, validity_ns: int | None = None, id: str | None = None) -> Ask[str]:
         """Have a human decide on `call`, which is awaited afterwards and needs an explicit id; the decision's nonce.
@@ -84,24 +85,25 @@ class Context:
         """
         if call.id is None:
             raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")
+        self._made.use(call)
         said = {"of": call.id, **_given(validity_ns=validity_ns), "action": {**call.leaf, "id": call.id}}
-        return _ask("approve", "approve", said, _nonce, id)
+        return self._ask("approve", "approve", said, _nonce, id)
 
     def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[None]:
         """Have a task of its own done, and wait for it unless `detached`. `terms` as in a plan. Raises `OperationFailed`."""
-        return _ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _nothing, id)
+        return self._ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _nothing, id)
 
     def artifact(
         self, name: str, size: int, *, parts: int = 1, carries: Iterable[str] = (), id: str | None = None
     ) -> Ask[Json]:
         """Store an artifact of `size` bytes under a name; its accepted entry."""
-        return _ask(
+        return self._ask(
             "artifact", name, {"name": name, "size": size, "parts": parts, "carries": list(carries)}, _answer, id
         )
 
     def check(self, of: str, *, id: str | None = None, **terms: Any) -> Ask[Json]:
         """Have the artifact made by operation `of` checked. Raises `OperationFailed` when it does not pass."""
-        return _ask("check", "check", {"of": of, "script": [], **_terms("check", terms)}, _answer, id)
+        return self._ask("check", "check", {"of": of, "script": [], **_terms("check", terms)}, _answer, id)
 
     def compensate(
         self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None, **limits: Any
@@ -110,31 +112,31 @@ class Context:
         those of a call.
         """
         said = {"of": of, "service": tool, "params": dict(params), **_terms("compensate", limits)}
-        return _ask("compensate", "compensate", said, _nothing, id, waits=False)
+        return self._ask("compensate", "compensate", said, _nothing, id, waits=False)
 
     # -- what a run must not find out for itself
 
     def now(self) -> Ask[int]:
         """The wall clock's time in nanoseconds, read once."""
-        return _ask(DRAW, "time", {"kind": "time"}, lambda outcome: int(_nonce(outcome)), None)
+        return self._ask(DRAW, "time", {"kind": "time"}, lambda outcome: int(_nonce(outcome)), None)
 
     def random(self) -> Ask[float]:
         """A number from 0 up to 1, drawn once."""
-        return _ask(DRAW, "random", {"kind": "random"}, lambda outcome: float(_nonce(outcome)), None)
+        return self._ask(DRAW, "random", {"kind": "random"}, lambda outcome: float(_nonce(outcome)), None)
 
     def uuid(self) -> Ask[str]:
         """A fresh identifier, drawn once."""
-        return _ask(DRAW, "uuid", {"kind": "uuid"}, _nonce, None)
+        return self._ask(DRAW, "uuid", {"kind": "uuid"}, _nonce, None)
 
     # -- control
 
     def gather(self, *parts: Awaitable[Any]) -> Join:
         """Several operations or coroutines side by side: all values, in order. When one raises, the rest is stopped."""
-        return Join("all", parts)
+        return self._join("all", parts)
 
     def race(self, *parts: Awaitable[Any]) -> Join:
         """The first to end: its index and value. The others are stopped; what they had not begun is skipped."""
-        return Join("first", parts)
+        return self._join("first", parts)
 
     def continue_as_new(self, state: object) -> NoReturn:
         """Begin anew with `state` (JSON) as input and an empty history; signals nobody has taken are kept."""
@@ -143,7 +145,28 @@ class Context:
     def operation(self, leaf: Mapping[str, Any], *, waits: bool = True) -> Ask[Outcome]:
         """Any operation, as a plan writes it, with its id; how it ended."""
         body = {name: value for name, value in leaf.items() if name != "id"}
-        return Ask(str(leaf["op"]), body, lambda outcome: outcome, str(leaf["id"]), waits)
+        return self._made.note(Ask(str(leaf["op"]), body, lambda outcome: outcome, str(leaf["id"]), waits))
+
+    # -- what was made, so that what was forgotten is found
+
+    def _ask(
+        self,
+        op: str,
+        name: str,
+        said: Json,
+        read: Callable[[Outcome], Any],
+        id_: str | None,
+        *,
+        waits: bool = True,
+    ) -> Ask[Any]:
+        # what was refused for good is for the function to decide about, so it does not by itself fail the task
+        leaf = {"op": op, **said, "tolerate": True} if waits else {"op": op, **said}
+        return self._made.note(Ask(name, leaf, read, id_, waits))
+
+    def _join(self, mode: Literal["all", "first"], parts: Sequence[Awaitable[Any]]) -> Join:
+        for one in parts:
+            self._made.use(one)
+        return self._made.note(Join(mode, parts))
 
 
 Function: TypeAlias = Callable[[Context, Any], Coroutine[Any, Any, Any]]
@@ -186,13 +209,6 @@ def _workflows_in(module: str) -> list[Workflow]:
     if not found:
         raise Refusal("no-workflows", f"{module} has no function marked @workflow")
     return found
-
-
-def _ask(
-    op: str, name: str, said: Json, read: Callable[[Outcome], Any], id_: str | None, *, waits: bool = True
-) -> Ask[Any]:
-    # what was refused for good is for the function to decide about, so it does not by itself fail the task
-    return Ask(name, {"op": op, **said, "tolerate": True} if waits else {"op": op, **said}, read, id_, waits)
 
 
 def _terms(op: str, given: Mapping[str, Any]) -> Json:

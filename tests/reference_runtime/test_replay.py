@@ -17,7 +17,7 @@ import trio
 from hypothesis import given, settings
 
 from reference_runtime import replay as replaying
-from reference_runtime.commands import Command, Continued, Divergence, Misuse, Outcome, Raised, Returned, Stopped
+from reference_runtime.commands import Command, Continued, Divergence, Made, Misuse, Outcome, Raised, Returned, Stopped
 from reference_runtime.model import digest
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
@@ -352,6 +352,111 @@ def test_a_failure_stops_what_runs_beside_it():
     assert replay.end is None
     replay.deliver(_ok("tidy"))
     assert replay.end == Returned("no money")
+
+
+async def _forgets_a_call(ctx: Context) -> None:
+    ctx.call("ledger", id="a")
+
+
+async def _forgets_a_compensation(ctx: Context) -> None:
+    ctx.compensate("pay", "ledger", {})
+    await ctx.call("ledger", id="pay")
+
+
+async def _forgets_a_draw_in_a_branch(ctx: Context) -> None:
+    async def part() -> None:
+        await ctx.call("ledger", id="pay")
+        ctx.now()
+
+    await ctx.gather(part(), _part(ctx))
+
+
+async def _part(ctx: Context) -> None:
+    await ctx.wait("go", id="go")
+
+
+async def _forgets_a_gather(ctx: Context) -> None:
+    ctx.gather(ctx.call("ledger", id="a"), ctx.call("ledger", id="b"))
+
+
+async def _forgets_and_cuts(ctx: Context) -> None:
+    ctx.operation({"op": "sleep", "ns": 1, "id": "s"})
+    ctx.continue_as_new(1)
+
+
+def _noting(function: Callable[[Context], Any]) -> Replay:
+    """A function, with a context that notes what it makes, as a runner begins it; all it asks for has succeeded."""
+    made = Made()
+    replay = Replay(lambda: function(Context("t", 1, made)), made=made)
+    for operation in ("pay", "go"):
+        replay.deliver(_ok(operation))
+    return replay
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (_forgets_a_call, "call 'a'"),
+        (_forgets_a_compensation, "compensate 'compensate'"),
+        (_forgets_a_draw_in_a_branch, "draw 'time'"),
+        (_forgets_a_gather, "gather of 2"),
+        (_forgets_and_cuts, "sleep 's'"),
+    ],
+)
+def test_what_was_never_awaited_is_told(function, named):
+    """A function is not over while something it made of its context was forgotten; what was forgotten is named."""
+    replay = _noting(function)
+    assert str(replay.check()) == (
+        f"refused: the function is over, and {named} was made but never awaited, so it was not done;"
+        " await it, or make it only where it is awaited"
+    )
+    assert replay.end is None
+    replay.close()
+
+
+async def _raises(ctx: Context) -> None:
+    ctx.call("ledger", id="a")
+    raise OperationFailed("b", "no")
+
+
+async def _approves_only(ctx: Context) -> None:
+    await ctx.approve(ctx.call("ledger", id="a"), id="go")
+
+
+async def _loses_a_race(ctx: Context) -> None:
+    async def loser() -> None:
+        later = ctx.call("ledger", id="later")
+        await ctx.wait("never", id="never")
+        await later
+
+    async def failing() -> None:
+        ctx.call("ledger", id="unused")
+        raise OperationFailed("b", "no")
+
+    await ctx.race(loser(), ctx.wait("go", id="go"))
+    with pytest.raises(OperationFailed):
+        await ctx.gather(failing())
+
+
+async def _awaits_later(ctx: Context) -> None:
+    both: list[Any] = [ctx.call("ledger", id="pay"), ctx.race(ctx.wait("go", id="go"), ctx.sleep(5, id="slow"))]
+    for one in both:
+        await one
+
+
+@pytest.mark.parametrize(
+    ("function", "end"),
+    [
+        (_raises, Raised("no")),
+        (_approves_only, Returned(None)),
+        (_loses_a_race, Returned(None)),
+        (_awaits_later, Returned(None)),
+    ],
+)
+def test_what_is_not_needed_is_not_forgotten(function, end):
+    """What was about to be done when an error came or a race was lost, what is only approved, and what is awaited later."""
+    replay = _noting(function)
+    assert (replay.check(), replay.end) == (None, end)
 
 
 def test_ends():

@@ -174,6 +174,36 @@ def test_a_foreign_await_parks_the_task_with_its_name(tmp_path):
     assert "awaits trio." in status["reason"]
 
 
+@pytest.mark.parametrize("warm_max", [0, 256])
+def test_a_forgotten_await_parks_the_task(tmp_path, monkeypatch, warm_max):
+    """It is not done, nor over with a call that nobody made; put right, the task goes on from what it had."""
+    monkeypatch.setattr(runner, "WARM_MAX", warm_max)
+
+    def agent_that(*, awaits: bool, code: str) -> Workflow:
+        @workflow("agent", code=code)
+        async def mended(ctx: Context, _: Any) -> str:
+            first = await ctx.call("ledger", {"n": 1}, id="a")
+            second = ctx.call("ledger", {"n": 2}, id="b")
+            return str((await second)["nonce"] if awaits else first["nonce"])
+
+        return mended
+
+    tools = FakeTools()
+
+    async def main() -> tuple[Json, Json]:
+        async with served(tmp_path / "s.db") as (_, port), _client(port) as client:
+            await client.submit("t", WORK)
+            async with _worker(port, tools, agent_that(awaits=False, code="1")):
+                parked = await until(client, "t", "blocked", "done")
+            async with _worker(port, tools, agent_that(awaits=True, code="2")):
+                return parked, await until(client, "t", "done")
+
+    parked, done = trio.run(main)
+    assert parked["state"] == "blocked"
+    assert "call 'b' was made but never awaited" in parked["reason"]
+    assert (done["result"], len(tools.calls)) == ("b#1", 2)
+
+
 def test_a_refusal_may_be_caught(tmp_path):
     """A definite no is raised in the function, which decides what it means."""
 
