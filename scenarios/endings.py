@@ -43,6 +43,7 @@ def _may_have_ended(facts: Facts, index: int) -> bool:
         or may_be_escalated(facts, index)
         or any(facts.struck(action, index) for action in _HARD)
         or any(_may_be_given_up(facts, op, index) for op in {one.op for one in facts.sent if one.at < index})
+        or any(_may_have_been_on_its_way(facts, op, index) for op in facts.calls)
     )
 
 
@@ -67,11 +68,23 @@ def _may_be_given_up(facts: Facts, op: str, index: int) -> bool:
     vain = [one for one in sent if one.answer is None and not one.told]
     if len(vain) >= _TRIES or _is_old(facts, sent, index):
         return True
-    leaf = facts.calls.get(op)
-    semantics = SEMANTICS[leaf.service] if leaf is not None else "keyed"
-    if semantics in _REPEATABLE or (isinstance(leaf, Call) and leaf.tolerate):
+    if _can_be_repeated(facts, op):
         return False
     return any(_is_unclear(facts, one, index) for one in sent) and not _was_found(facts, op, index)
+
+
+def _may_have_been_on_its_way(facts: Facts, op: str, index: int) -> bool:
+    """Can a request that nobody saw have left, to where nobody can find out about it, as its worker was stopped?"""
+    if _can_be_repeated(facts, op) or any(one.at < index for one in facts.dispatches(op)):
+        return False
+    return any(at < index and next(facts.missing(op, at), None) is None for at in facts.halts)
+
+
+def _can_be_repeated(facts: Facts, op: str) -> bool:
+    """May it be sent again whatever became of it, or does its run go on without it?"""
+    leaf = facts.calls.get(op)
+    semantics = SEMANTICS[leaf.service] if leaf is not None else "keyed"
+    return semantics in _REPEATABLE or (isinstance(leaf, Call) and leaf.tolerate)
 
 
 def _is_old(facts: Facts, sent: list[Request], index: int) -> bool:

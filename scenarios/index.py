@@ -49,6 +49,8 @@ from scenarios.plan import SEMANTICS, Approve, Call, Check, Fail, Model, Request
 PROMPT_NS = 150_000_000
 #: States of an operation that a run which is done has nothing left in, if its plan owes it.
 _STILL_TO_COME = frozenset({"planned", "dispatched"})
+#: A segment that the world has lost comes a second later, and so may what is said because of it.
+_LINGERS_NS = 2_000_000_000
 #: Who has authority, unless it was withdrawn.
 AUTHORISED = ("alice",)
 
@@ -202,6 +204,13 @@ class Facts:
         )
 
     # --- time -----------------------------------------------------------------------------------------------------
+
+    def held_up(self, index: int) -> bool:
+        """Did the world misbehave at event `index`, or had it until just then, so that it may have been on its way since?"""
+        begins, ends = self.storm
+        if index < begins or not self.is_stormy:
+            return False
+        return index < ends or self.at_ns(index) - self.at_ns(ends) <= _LINGERS_NS
 
     def halted(self, start: int, end: int) -> bool:
         """Did anything stop, resume or disturb workers or services between two events?"""

@@ -36,12 +36,11 @@ def term_of(facts: Facts, given_ns: int | None) -> Term | None:
 
 def bound_by_time(facts: Facts) -> list[Request]:
     """The requests that are forbidden when a run's time has passed: to undo something, or to ask what was done, is none."""
-    begins, ends = facts.storm
     guards = facts.history.plan.guards
     return [
         one
         for one in facts.requests
         if not (one.event.lookup or isinstance(facts.calls.get(one.op), Compensate) or facts.late(one))
-        and not begins <= one.at < ends
+        and not facts.held_up(one.at)
         and not any(guard.kind == "detached" for guard in guards(one.op))
     ]

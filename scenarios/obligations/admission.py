@@ -199,8 +199,7 @@ def _is_queued(facts: Facts, op: str, index: int) -> bool:
 
 def _sent_late(facts: Facts, op: str, start: int, end_ns: int) -> Violation | None:
     request = next(iter(facts.dispatches(op)), None)
-    begins, ends = facts.storm
-    if request is None or facts.late(request) or begins <= request.at < ends:
+    if request is None or facts.late(request) or facts.held_up(request.at):
         return None
     late_ns = request.event.at_ns - end_ns
     if late_ns <= _ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns):

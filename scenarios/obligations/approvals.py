@@ -136,8 +136,7 @@ def _may_have_left_in_time(facts: Facts, approve: Approve, end_ns: int, sent: Re
     in_time = [one for one in counting(facts, approve, sent.at) if facts.at_ns(one.asked_at) <= end_ns]
     if not in_time:
         return False
-    begins, ends = facts.storm
-    held_up = facts.late(sent) or bool(facts.paused.get(sent.event.incarnation)) or begins <= sent.at < ends
+    held_up = facts.late(sent) or bool(facts.paused.get(sent.event.incarnation)) or facts.held_up(sent.at)
     return held_up or sent.event.at_ns <= end_ns + ON_ITS_WAY_NS + facts.lost_ns(
         end_ns - ON_ITS_WAY_NS, sent.event.at_ns
     )

@@ -87,12 +87,11 @@ def _outlives(facts: Facts, child: Child) -> Violation | None:
 
 def _works_on(facts: Facts, child: Child, end: Seen) -> Violation | None:
     """Something that a child began long after its owner had been shown to be over."""
-    begins, ends = facts.storm
     for request in inside(facts, child):
         is_first = not any(one.op == request.op and one.at < request.at for one in facts.sent)
         over_ns, at_ns = facts.at_ns(end.answered), facts.at_ns(request.at)
         stray_ns = _STRAY_NS + facts.lost_ns(over_ns - _STRAY_NS, at_ns)
-        is_late = at_ns - over_ns > stray_ns and not begins <= request.at < ends
+        is_late = at_ns - over_ns > stray_ns and not facts.held_up(request.at)
         if is_first and is_late and not is_let_go(facts, request.op) and not facts.late(request):
             sentence = (
                 f"Run {facts.history.run!r} was over, and its child {child.id!r} began {request.op!r} after that."
@@ -291,8 +290,7 @@ def _by_time(facts: Facts) -> tuple[int, list[Violation]]:
     if deadline_ns is None or start is None or start.answered_at is None or facts.struck("jump"):
         return 0, []
     end_ns = facts.at_ns(start.answered_at) + deadline_ns
-    begins, ends = facts.storm
-    sent = [one for one in _of_owned(facts) if not begins <= one.at < ends]
+    sent = [one for one in _of_owned(facts) if not facts.held_up(one.at)]
     found = (_beyond(facts, request, start.answered_at, end_ns) for request in sent)
     return len(sent), [one for one in found if one][:1]
 

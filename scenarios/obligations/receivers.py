@@ -145,7 +145,7 @@ def _expired_keys(facts: Facts, call: Requester) -> tuple[int, Violation | None]
         is_open = facts.accepted_at.get(call.id, later.at) >= later.at and facts.uncertain(sent[0], later.at)
         apart_ns = later.event.at_ns - earlier.event.at_ns
         margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(earlier.event.at_ns, later.event.at_ns)
-        if is_open and apart_ns >= lifetime_ns + margin_ns and not _is_stormy(facts, later.at):
+        if is_open and apart_ns >= lifetime_ns + margin_ns and not facts.held_up(later.at):
             sentence = (
                 f"What became of {call.id!r} was unknown, and {call.service} had forgotten its key, which it keeps for "
                 f"{lifetime_ns / 1e9:g} s; it was sent again."
@@ -163,11 +163,6 @@ def _first_in_doubt(facts: Facts, sent: tuple[Request, ...], later: Request) -> 
     busy = [n for n, one in enumerate(before) if one.reply is not None and one.reply.kind == "busy"]
     since = before[busy[-1] if busy else 0 :]
     return next((one for one in since if facts.uncertain(one, later.at)), since[-1])
-
-
-def _is_stormy(facts: Facts, index: int) -> bool:
-    begins, ends = facts.storm
-    return begins <= index < ends
 
 
 @obligation(

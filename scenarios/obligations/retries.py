@@ -93,7 +93,7 @@ def elapsed_time_runs_from_the_first_try(history: History) -> Finding:
         until_ns = sent[0].event.at_ns + call.elapsed_ns
         exercised += _ran_out_unsettled(facts, call, sent[0], until_ns)
         late = [one for one in sent if one.event.at_ns > until_ns + _on_its_way_ns(facts, sent[0], one)]
-        if late and not _is_stormy(facts, late[0].at):
+        if late and not facts.held_up(late[0].at):
             sentence = (
                 f"{call.id!r} may be tried for {call.elapsed_ns / 1e9:g} s, and was sent "
                 f"{(late[0].event.at_ns - sent[0].event.at_ns) / 1e9:.3g} s after its first try."
@@ -114,11 +114,6 @@ def _ran_out_unsettled(facts: Facts, call: Call, first: Request, until_ns: int) 
     if over is None or facts.answered_before(call.id, over):
         return False
     return facts.death_between(first.at, over)
-
-
-def _is_stormy(facts: Facts, index: int) -> bool:
-    begins, ends = facts.storm
-    return begins <= index < ends
 
 
 @obligation(
@@ -223,7 +218,9 @@ def _waiting(facts: Facts) -> Iterator[tuple[int, int, list[tuple[Request, Reque
 
 
 def _waited_with(facts: Facts, call: Requester, died: int) -> tuple[int, Request, Request] | None:
-    """How long a call was last waited with, the request that failed before a death, and the one that followed after that."""
+    """How long a call was last waited with, the request that failed before a death, and the one that followed after that; None
+    where somebody was away in that time, who may have been waited for instead.
+    """
     before = [one for one in facts.dispatches(call.id) if one.at < died]
     after = [one for one in facts.dispatches(call.id) if one.at > died]
     if len(before) < _FAILURES or not after:
@@ -231,6 +228,8 @@ def _waited_with(facts: Facts, call: Requester, died: int) -> tuple[int, Request
     if any(one.reply is None or (one.replied_at or died) >= died or one.reply.kind != "error" for one in before):
         return None
     assert before[-2].reply is not None
+    if facts.death_between(before[-2].at, before[-1].at):
+        return None
     return before[-1].event.at_ns - before[-2].reply.at_ns, before[-1], after[0]
 
 

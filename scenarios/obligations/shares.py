@@ -194,10 +194,16 @@ def _used_up_at(facts: Facts, work: Sequence[Charge], most: int) -> int | None:
 
 
 def _not_cleaned_up(facts: Facts, used_up: int | None, left: int) -> Iterator[Violation]:
-    """What was done and is to be undone, and never was, though what is left of the reserve would do for all of it."""
+    """What was done and is to be undone, and never was, though what is left of the reserve would do for all of it.
+
+    A request that a death or the world took on its way was seen by nobody, and may have been one.
+    """
     last = ended(facts)
     if used_up is None or last is None or last.status.state == "done" or facts.ordered("cancel"):
         return
+    if used_up < facts.storm[1]:
+        return
+    left -= sum(at > used_up for at in facts.deaths)
     accepted = last.accepted()
     undo = [leaf for leaf in facts.history.plan.leaves() if isinstance(leaf, Compensate) and leaf.of in accepted]
     owed = [leaf.id for leaf in undo if has_effect(facts, leaf.of) and not facts.dispatches(leaf.id)]

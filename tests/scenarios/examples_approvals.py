@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from scenarios.history import ApprovalState, ApprovalStatus
+from scenarios.history import STORM, ApprovalState, ApprovalStatus
 from scenarios.plan import Call, approval_digest
 from tests.scenarios.build import Story, par, plan, seq
 from tests.scenarios.examples import breaks, holds
@@ -185,6 +185,11 @@ holds(
 )
 holds(
     "APR-3",
+    "released in time, and held up by a world that had misbehaved until just then",
+    asks(story(BRIEF).fired(STORM)).decide("k").desk("k").quiet().later(1200).status("running").call("b").done().settled(),
+)
+holds(
+    "APR-3",
     "sent again after its time, since nobody knew what had become of it",
     asks(story(BRIEF))
     .decide("k")
@@ -236,6 +241,12 @@ breaks(
     "APR-3",
     "approved in time, and sent when that was over long ago",
     asks(story(BRIEF)).decide("k").kill().later(1200).up().desk("k").call("b").done().settled(),
+    "resurrection",
+)
+breaks(
+    "APR-3",
+    "the world has been quiet for long",
+    asks(story(BRIEF).fired(STORM)).decide("k").desk("k").quiet().later(2500).status("running").call("b").done().settled(),
     "resurrection",
 )
 breaks(

@@ -45,6 +45,11 @@ holds(
 )
 holds(
     "DUR-6",
+    "a mail that nobody saw may have been on its way as its worker died",
+    ended(up(plan("a ledger", "m mailer a")).call("a").crash(), "blocked"),
+)
+holds(
+    "DUR-6",
     "look-ups find nothing, which they may do too early",
     ended(up(plan("a registry", "b ledger a")).request("a").crash().look_up("a"), "blocked"),
 )
@@ -77,6 +82,12 @@ breaks(
     "DUR-6",
     "a call that may be repeated is given up with its first answer",
     ended(up().request("a").applied().reply(delivery="dropped"), "blocked"),
+    "stuck",
+)
+breaks(
+    "DUR-6",
+    "a mail whose turn had not come is in nobody's hands",
+    ended(up(plan("a ledger", "m mailer a")).request("a").crash().call("a", "saved"), "blocked"),
     "stuck",
 )
 breaks("DUR-6", "so is a read", ended(up(plan("a reader", "b ledger a")).request("a").crash()), "stuck")

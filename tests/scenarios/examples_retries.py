@@ -166,11 +166,15 @@ breaks(
 
 
 # --- RTY-4 ------------------------------------------------------------------------------------------------------------
-def herd(*waits_ms: int, jitter_ms: int = 0) -> Story:
-    """A dozen calls fail together and wait before each repeat, one `jitter_ms` longer than the other."""
+def herd(*waits_ms: int, jitter_ms: int = 0, away: int | None = None) -> Story:
+    """A dozen calls fail together and wait before each repeat, one `jitter_ms` longer than the other; the server is `away` for a
+    moment before the repeat of that number.
+    """
     story = Story(HERD).up("engine").up().start()
     at_ms = 0
     for number in range(len(waits_ms) + 1):
+        if number == away:
+            story.kill(unit="engine", incarnation=1).up("engine")
         for n in range(12):
             story.now_ns = (10 + at_ms + number * n * jitter_ms) * MS
             story.request(f"c{n}")
@@ -194,9 +198,9 @@ breaks("RTY-4", "a constant wait", herd(*[50] * 6, jitter_ms=1), "overspend")
 breaks("RTY-4", "all in step", herd(20, 40, 80, 160, 320, 640), "overspend")
 
 
-def struck(*after_ms: int) -> Story:
+def struck(*after_ms: int, away: int | None = None) -> Story:
     """The herd has failed four times, the last wait being 160 ms, when its server dies; one comes after each of these."""
-    story = herd(40, 80, 160).kill(unit="engine", incarnation=1)
+    story = herd(40, 80, 160, away=away).kill(unit="engine", incarnation=1 if away is None else 3)
     since_ns = story.up("engine").now_ns
     for n, ms in enumerate(after_ms):
         story.now_ns = since_ns + ms * MS
@@ -206,6 +210,7 @@ def struck(*after_ms: int) -> Story:
 
 holds("RTY-4", "the server dies, and each comes when it would have come", struck(*range(20, 320, 25)))
 breaks("RTY-4", "the server dies, and they all come as it is back", struck(*range(20, 32)), "overspend")
+holds("RTY-4", "it was away before, and that was what they waited for", struck(*range(20, 32), away=3), exercised=0)
 
 # --- RTY-5 ------------------------------------------------------------------------------------------------------------
 holds("RTY-5", "as many requests as tries", shown(tried(3), 3))

@@ -135,6 +135,24 @@ holds(
 )
 holds(
     "BUD-7",
+    "an undo that nobody saw may have been on its way as its worker died",
+    Story(UNDONE)
+    .up()
+    .start()
+    .call("a")
+    .call("b")
+    .crash()
+    .call("ub")
+    .status(
+        "blocked",
+        ops={"a": "succeeded a1", "b": "succeeded b1", "ua": "unresolved"},
+        reason="compensation-unresolved: ua after allowance-exhausted: calls",
+        **calls(4, 3, 0, 1),
+    ),
+    exercised=1,
+)
+holds(
+    "BUD-7",
     "the reserve was used up by undoing something twice, as an answer got lost",
     Story(UNDONE)
     .up()
