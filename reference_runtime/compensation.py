@@ -74,14 +74,14 @@ class Compensation(Branching):
     def drop_undo(self, attempt: str, reason: str) -> None:
         """Skip the compensations that will not be needed: all of a run that succeeded, else those without an effect."""
         for op in self._operations("WHERE o.attempt = ? AND o.kind = 'compensate' AND o.state = 'planned'", attempt):
-            if not self._has_open_effect(op.attempt, op.subject or "") or reason == SUCCEEDED:
+            state = self._value("SELECT state FROM operation WHERE attempt = ? AND id = ?", attempt, op.subject)
+            if reason == SUCCEEDED or state in WITHOUT_EFFECT:
                 self.skip(op, reason)
-
-    def _has_open_effect(self, attempt: str, operation: str) -> bool:
-        """Whether an operation has, or may have, an effect that nothing has undone."""
-        state = self._value("SELECT state FROM operation WHERE attempt = ? AND id = ?", attempt, operation)
-        return state not in (None, "planned", "failed", "skipped")  # None: a workflow that never came to ask for it
+            elif state is None:  # a workflow never came to ask for it, or it has another name
+                self.skip(op, f"not-needed: no operation {op.subject!r} was ever asked for")
 
 
+#: States of an operation that has, and will have, no effect to be undone.
+WITHOUT_EFFECT = ("planned", "failed", "skipped")
 SUCCEEDED = "not-needed: the run succeeded"
 NOTHING_TO_UNDO = "not-needed: there is no effect to undo"

@@ -360,6 +360,26 @@ def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
 
 
+def test_a_compensation_of_nothing_says_so(store):
+    """Of a call that failed there is nothing to undo; of a name that nothing has, that is said, since it may be misspelt."""
+
+    @workflow("agent")
+    async def misspells(ctx: Context, _: object) -> None:
+        await ctx.compensate("hotel", "ledger", {}, id="u")
+        await ctx.compensate("hotle", "ledger", {}, id="v")
+        await ctx.call("ledger", id="hotel")
+
+    store.submit("t", work())
+    go(store, misspells)
+    finish(store, "failed")
+    go(store, misspells)
+    reasons = dict(store._rows("SELECT id, reason FROM operation WHERE state = 'skipped'"))
+    assert reasons == {
+        "u": "not-needed: there is no effect to undo",
+        "v": "not-needed: no operation 'hotle' was ever asked for",
+    }
+
+
 def test_a_turn_that_takes_its_workers_with_it_is_parked(store):
     """After as many deaths in a row as the policy allows, the turn is for other code only; a turn that is taken clears them."""
     store.submit("t", work())
