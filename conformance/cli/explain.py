@@ -1,5 +1,5 @@
 """`explain`: an obligation, a profile, a reported fault, a mutant, an error code, an exit code, an interruption, a fault, a
-case or a certificate, in words, as `Explained` events.
+case, a certificate or an anomaly, in words, as `Explained` events.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance import events as e
 from conformance import invocation
 from conformance.certificate import is_certificate
-from conformance.cli import certificates, codes, happenings, listing, relations, usage
+from conformance.cli import certificates, codes, happenings, listing, relations, usage, vocabulary
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
@@ -33,38 +33,53 @@ _KINDS = {
 
 
 def explain(wanted: str, store: Store | None = None) -> Iterator[e.Explained]:
-    """What `wanted` means, or what is known of the case of `store` that is called so. Raises SimkitError naming the nearest
-    known id.
+    """What `wanted` means, or what is known of the case of `store` that is called so: every meaning, where a word has several.
+    Raises SimkitError naming the nearest known id.
     """
+    words, named = [*vocabulary.explained(wanted)], _named(wanted, store)
+    if not words and named is None:
+        raise _unknown(wanted)
+    yield from words
+    if named is not None:
+        yield named
+
+
+def _named(wanted: str, store: Store | None) -> e.Explained | None:
+    """What has this id; of several the first."""
     promises = listing.catalogue()
-    profiles = dict.fromkeys(one.profile for one in promises.values())
+    profiles = {one.profile.lower(): one.profile for one in promises.values()}
     if promise := promises.get(wanted.upper()):
         judged = listing.registry().get(promise.id)
-        yield _unjudged(promise) if judged is None else _obligation(judged)
-    elif profile := {one.lower(): one for one in profiles}.get(wanted.lower()):
-        yield _profile(profile)
-    elif fault := listing.faults().get(wanted.upper()):
-        yield _fault(fault)
-    elif wanted in codes.CODES:
-        yield _code(wanted)
-    elif wanted.isdigit() and int(wanted) in set(ExitCode):
-        yield _exit(ExitCode(int(wanted)))
-    elif wanted in (mutants := listing.mutant_registry()):
-        yield _mutant(wanted, mutants[wanted])
-    elif is_certificate(Path(wanted)):
-        yield certificates.explained(Path(wanted))
-    elif store is not None and (path := _case_file(store, wanted)) is not None:
-        yield _case(path, store.load_case(str(path)))
-    elif (happening := happenings.explained(wanted)) is not None:
-        yield happening
-    else:
-        known = [*promises, *profiles, *listing.faults(), *codes.CODES, *mutants, *happenings.known()]
-        hint = f"{usage.nearest(wanted, known)} `simkit explain` lists everything".strip()
-        expected = (
-            "an obligation, a profile, a fault, an interruption, a scenario, a mutant, an error code, an exit code, a case or "
-            "a certificate"
-        )
-        raise SimkitError(Problem("explain-unknown", f"nothing is called {wanted!r}", "command line", expected, hint))
+        return _unjudged(promise) if judged is None else _obligation(judged)
+    if profile := profiles.get(wanted.lower()):
+        return _profile(profile)
+    if fault := listing.faults().get(wanted.upper()):
+        return _fault(fault)
+    if wanted in codes.CODES:
+        return _code(wanted)
+    if wanted.isdigit() and int(wanted) in set(ExitCode):
+        return _exit(ExitCode(int(wanted)))
+    if mutant := listing.mutant_registry().get(wanted):
+        return _mutant(wanted, mutant)
+    if is_certificate(Path(wanted)):
+        return certificates.explained(Path(wanted))
+    if store is not None and (path := _case_file(store, wanted)) is not None:
+        return _case(path, store.load_case(str(path)))
+    return happenings.explained(wanted)
+
+
+def _unknown(wanted: str) -> SimkitError:
+    promises = listing.catalogue()
+    profiles = dict.fromkeys(one.profile for one in promises.values())
+    ids = (*promises, *profiles, *listing.faults(), *codes.CODES, *listing.mutant_registry())
+    names = (*ids, *happenings.known(), *vocabulary.known())
+    hint = f"{usage.nearest(wanted, names)} `simkit explain` lists everything".strip()
+    expected = (
+        "an obligation, a profile, an anomaly, a fault, an interruption, a scenario, a mutant, an error code, an exit code, a "
+        "case or a certificate"
+    )
+    what = f"nothing is called {wanted!r}"
+    return SimkitError(Problem("explain-unknown", what, "command line", expected, hint))
 
 
 def known() -> Iterator[e.Listed | e.ObligationListed]:
@@ -73,6 +88,7 @@ def known() -> Iterator[e.Listed | e.ObligationListed]:
     profiles = Counter(one.profile for one in listing.catalogue().values())
     for name, count in profiles.items():
         yield e.Listed("profiles", name, f"{count} {'obligation' if count == 1 else 'obligations'}")
+    yield from vocabulary.listed()
     for fault in listing.faults().values():
         yield e.Listed("reported faults", fault.number, fault.kind, {"caught by": ", ".join(fault.obligations)})
     for code, one in codes.CODES.items():

@@ -20,6 +20,7 @@ class Plain:
         self._tally = Tally()
         self._tabled = self._observed = False
         self._listing: tuple[str, ...] = ()
+        self._told = False  # something was explained already
 
     def show(self, event: e.Event) -> None:
         if isinstance(event, e.Progress | e.Installing):
@@ -55,7 +56,8 @@ class Plain:
             case e.ObligationListed():
                 self._say(self._obligation(event))
             case e.Explained():
-                self._say(explained(event))
+                self._say([*([""] if self._told else []), *explained(event)])
+                self._told = True
             case e.CampaignEnded():
                 self._table()
                 self._observations()

@@ -49,6 +49,7 @@ class Pretty:
         self._tally = Tally()
         self._tabled = self._observed = False
         self._listing = ""
+        self._told = False  # something was explained already
 
     def show(self, event: e.Event) -> None:
         if isinstance(event, e.Progress | e.Installing):
@@ -164,6 +165,9 @@ class Pretty:
         self._whole(plain.obligation(event), "dim" if event.judge is None else "")
 
     def _explained(self, event: e.Explained) -> None:
+        if self._told:
+            self._console.print()
+        self._told = True
         self._console.print(Text.assemble((event.id, "bold"), f" · {event.title}"))
         self._console.print(Text(f"({event.kind})", "dim"))
         for title, text in event.sections.items():
