@@ -1,5 +1,5 @@
 """`explain`: an obligation, a profile, a reported fault, a mutant, an error code, an exit code, an interruption, a fault, a
-case, a certificate or an anomaly, in words, as `Explained` events.
+case, a certificate or a word that reports use, in words, as `Explained` events.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance import events as e
 from conformance import invocation
 from conformance.certificate import is_certificate
-from conformance.cli import certificates, codes, happenings, listing, relations, usage, vocabulary
+from conformance.cli import certificates, codes, happenings, listing, relations, stories, usage, vocabulary
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
@@ -65,25 +65,25 @@ def _named(wanted: str, store: Store | None) -> e.Explained | None:
         return certificates.explained(Path(wanted))
     if store is not None and (path := _case_file(store, wanted)) is not None:
         return _case(path, store.load_case(str(path)))
-    return happenings.explained(wanted)
+    return happenings.explained(wanted) or stories.explained(wanted)
 
 
 def _unknown(wanted: str) -> SimkitError:
     promises = listing.catalogue()
     profiles = dict.fromkeys(one.profile for one in promises.values())
     ids = (*promises, *profiles, *listing.faults(), *codes.CODES, *listing.mutant_registry())
-    names = (*ids, *happenings.known(), *vocabulary.known())
+    names = (*ids, *happenings.known(), *vocabulary.known(), *stories.known())
     hint = f"{usage.nearest(wanted, names)} `simkit explain` lists everything".strip()
     expected = (
-        "an obligation, a profile, an anomaly, a fault, an interruption, a scenario, a mutant, an error code, an exit code, a "
-        "case or a certificate"
+        "an obligation, a group, a profile, an anomaly, a verdict, a tier, a requirement set, a fault, an interruption, a "
+        "story, a scenario, a service, a mutant, an error code, an exit code, a case or a certificate"
     )
     what = f"nothing is called {wanted!r}"
     return SimkitError(Problem("explain-unknown", what, "command line", expected, hint))
 
 
 def known() -> Iterator[e.Listed | e.ObligationListed]:
-    """Everything that can be explained, but for the mutants, which `list mutants` names."""
+    """Everything that can be explained, but for mutants, stories and scenarios, which `list` names."""
     yield from listing.obligations()
     profiles = Counter(one.profile for one in listing.catalogue().values())
     for name, count in profiles.items():

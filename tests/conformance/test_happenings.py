@@ -24,7 +24,7 @@ KIT = Path(simkit.__file__).parent
 
 
 def sections(name: str) -> str:
-    (found,) = explain.explain(name)
+    (found,) = (one for one in explain.explain(name) if one.kind in {"interruption", "scenario", "fault"})
     return "\n".join(found.sections.values())
 
 
