@@ -16,6 +16,7 @@ import trio
 from reference_runtime import jsontext
 from reference_runtime.client import NS, Client, Patience
 from reference_runtime.model import Json, Refusal
+from reference_runtime.rpc import TASKS_MAX
 
 ENDS = ("done", "failed", "cancelled", "blocked")
 WATCH_S = 0.05
@@ -98,6 +99,18 @@ async def events(options: argparse.Namespace) -> None:
                 return
             if not page["events"]:
                 await trio.sleep(WATCH_S)
+
+
+async def tasks(options: argparse.Namespace) -> None:
+    """Show the tasks there are, one a line, and last the id to come back with."""
+    after, left = options.after, options.limit
+    async with client_of(options) as client:
+        while after is not None and left > 0:
+            page = await client.tasks(after, min(left, TASKS_MAX), options.state or "")
+            after, left = page["next"], left - len(page["tasks"])
+            if not all(say(task) for task in page["tasks"]):
+                return
+    say({"next": after})
 
 
 async def journal(options: argparse.Namespace) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from reference_runtime import jsontext
+from reference_runtime.cli import tasks
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.model import APPROVERS, Policy
+from reference_runtime.rpc import STATES, TASKS
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
 from reference_runtime.worker import GRACE_NS, SLOTS
@@ -26,11 +28,12 @@ Add = Callable[..., Any]
 
 def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     """Reads a command line into options, of which `command` is the command to run; its docstring is its help."""
+    known = {"tasks": tasks, **commands}
     reader = argparse.ArgumentParser("reference_runtime", description="A small durable runtime for agents.")
     added = reader.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, *, task: bool = False) -> Any:
-        command = commands[name]
+        command = known[name]
         one = added.add_parser(name, help=command.__doc__, description=command.__doc__)
         one.set_defaults(command=command)
         if task:
@@ -55,8 +58,16 @@ def _add_questions(add: Add) -> None:
     reading = add("events", task=True)
     reading.add_argument("--after", type=_count(0), default=0, metavar="CURSOR", help="only what came after it (0)")
     reading.add_argument("--follow", action="store_true", help="go on until the task has ended")
+    _add_listing(add)
     add("journal", task=True)
     add("artifacts", task=True)
+
+
+def _add_listing(add: Add) -> None:
+    listing = add("tasks")
+    listing.add_argument("--state", choices=STATES, help="only those in this state (any)")
+    listing.add_argument("--after", default="", metavar="TASK", help="only those whose ids come after this one (all)")
+    listing.add_argument("--limit", type=_count(1), default=TASKS, help=f"how many at most ({TASKS})")
 
 
 def _add_words(add: Add) -> None:

@@ -15,7 +15,16 @@ import trio
 
 from reference_runtime.connecting import connect
 from reference_runtime.model import Json, Receipt, Refusal
-from reference_runtime.rpc import ANSWER_BYTES_MAX, CROWDED, LINE_BYTES_MAX, LOST, Lines, parse_answer, refusal_in
+from reference_runtime.rpc import (
+    ANSWER_BYTES_MAX,
+    CROWDED,
+    LINE_BYTES_MAX,
+    LOST,
+    TASKS,
+    Lines,
+    parse_answer,
+    refusal_in,
+)
 
 NS = 1_000_000_000
 CONNECTIONS_IDLE_MAX = 8
@@ -73,6 +82,10 @@ class Client:
     async def status(self, task: str) -> Json:
         """How a task stands; its state is `unknown` when there is none."""
         return await self.call("status", {"task": task})
+
+    async def tasks(self, after: str = "", limit: int = TASKS, state: str = "") -> Json:
+        """Tasks past id `after`, in order: `tasks`, and `next` to come back with, or None. Raises `Refusal` (`bad-request`)."""
+        return await self.call("tasks", {"after": after, "limit": limit, "state": state})
 
     async def signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> Json:
         """Tell a task something, once per id; its disposition. Raises `Refusal` (`unknown-task`, `conflict`)."""

@@ -34,6 +34,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     "submit": {"task": str, "plan": dict},
     "status": {"task": str},
     "signal": {"task": str, "id": str, "name": str, "payload": dict},
+    "tasks": {"after": str, "limit": int, "state": str},
     "journal": {"task": str},
     "events": {"task": str, "after": int},
     "artifacts": {"task": str},
@@ -92,6 +93,9 @@ COUNTS = frozenset({"limit", "batch"})
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
 NAMED: Mapping[str, type] = {"codes": str, "warm": list}
+#: What `tasks` may ask for, and how many it shows: as a rule, and at most.
+STATES = ("waiting", "running", "blocked", "done", "failed", "cancelled")
+TASKS, TASKS_MAX = 100, 500
 #: What the store can keep of a whole number.
 WHOLE_MIN, WHOLE_MAX = -(2**63), 2**63 - 1
 

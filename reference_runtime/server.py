@@ -20,7 +20,7 @@ from typing import TypeVar
 import attrs
 import trio
 
-from reference_runtime import views
+from reference_runtime import listing, views
 from reference_runtime.clock import Steps
 from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
 from reference_runtime.events import events
@@ -107,6 +107,9 @@ class Server(TurnVerbs):
     async def events(self, task: str, after: int) -> Json:
         """What happened to a task past a cursor, and the cursor to come back with."""
         return events(self.store, task, after)
+
+    async def tasks(self, after: str, limit: int, state: str) -> Json:
+        return listing.tasks(self.store, after, limit, state)
 
     async def artifacts(self, task: str) -> Json:
         return self.store.artifacts(task)

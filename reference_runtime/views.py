@@ -1,4 +1,4 @@
-"""What the store shows: the status of a task, its journal and its audit trail. Reading only, each one consistent snapshot.
+"""What the store shows: the status of a task, in full and in a line, its journal and its audit trail. Reading only.
 
 One connection reads and writes, one transaction at a time, and a view is one uninterrupted read: so it is a snapshot, and
 `version` names it. What a view costs is bounded by the task itself; every query goes by the task's or the attempt's key.
@@ -21,9 +21,11 @@ _TASK = """SELECT t.attempt, t.version, a.condition, a.outcome, a.reason, a.exec
     EXISTS (SELECT 1 FROM child WHERE parent = t.id), EXISTS (SELECT 1 FROM approval WHERE attempt = a.id),
     EXISTS (SELECT 1 FROM event WHERE task = t.id)
     FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.id = ?"""
-_OPERATIONS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.kind, o.opened_ns IS NOT NULL,
+_ROWS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.kind, o.opened_ns IS NOT NULL,
     o.tries, o.reason, o.kind = 'sweep' OR o.spec ->> 'recheck' IS NOT NULL FROM operation o
-    WHERE o.attempt = ? ORDER BY o.position"""
+    WHERE o.attempt = ?"""
+_OPERATIONS = f"{_ROWS} ORDER BY o.position"
+_PENDING = f"{_ROWS} AND o.state IN ('planned', 'dispatched', 'unknown') ORDER BY o.position"
 _SIGNALS = """SELECT id, disposition, consumer FROM event WHERE task = ? ORDER BY sequence"""
 _APPROVALS = """SELECT operation, subject AS "of", digest, state FROM approval WHERE attempt = ? ORDER BY operation"""
 _JOURNAL = {
@@ -93,9 +95,9 @@ def status(store: Turns, task: str) -> Json:
     if row is None:
         return {"state": "unknown"}
     one = _Task(*cast("tuple[Any, ...]", row))
-    rows = [_Shown(*cast("tuple[Any, ...]", row)) for row in store.db.execute(_OPERATIONS, (one.attempt,))]
+    rows = _operations(store, _OPERATIONS, one.attempt)
     operations = [row for row in rows if not row.is_hidden]
-    state = _ENDS[one.outcome] if one.outcome else "waiting" if one.condition == "waiting" else "running"
+    state = _state(one)
     pending = [shown for shown in operations if shown.is_open]
     approvals = _dicts(store, _APPROVALS, one.attempt) if one.has_approvals else []
     return {
@@ -105,11 +107,11 @@ def status(store: Turns, task: str) -> Json:
         if state == "done"
         else None,
         "error": one.reason,
-        "reason": "completed" if one.outcome == "succeeded" else one.reason if one.outcome else None,
+        "reason": _reason(one),
         "attempt": one.attempt,
         "execution": one.execution,
         "version": one.version,
-        "phase": _phase(one, pending, [row.kind for row in rows if row.is_hidden and row.state in _OPEN]),
+        "phase": _phase(one, pending, _hidden(rows)),
         "dependency": pending[0].id if pending else None,
         "cancel": one.halt,
         "paused": bool(one.paused),
@@ -122,6 +124,46 @@ def status(store: Turns, task: str) -> Json:
         **(store.workflow_shown(one.attempt) if one.is_workflow else {}),
         **_blocked_on_code(one),
     }
+
+
+def brief(store: Turns, task: str, wanted: str = "") -> Json | None:
+    """A line about a task that there is, as its status says it; None where its state is not the wanted one (empty: any).
+
+    What has ended has nothing under way that would be read.
+    """
+    one = _Task(*cast("tuple[Any, ...]", store.db.execute(_TASK, (task,)).fetchone()))
+    parked = store.workflow_shown(one.attempt) if one.is_workflow and one.outcome is None else {}
+    stands = {"state": _state(one), "reason": _reason(one), **parked, **_blocked_on_code(one)}
+    if wanted not in ("", stands["state"]):
+        return None
+    rows = [] if one.outcome else _operations(store, _PENDING, one.attempt)
+    pending = [row for row in rows if row.is_open and not row.is_hidden]
+    approvals = _dicts(store, _APPROVALS, one.attempt) if one.has_approvals else []
+    return {
+        "task": task,
+        "state": stands["state"],
+        "phase": _phase(one, pending, _hidden(rows)),
+        "reason": stands["reason"],
+        "on": _awaited(pending, approvals) if stands["state"] == "waiting" else None,
+        "approvals": [asked["operation"] for asked in approvals if asked["state"] == "pending"],
+    }
+
+
+def _operations(store: Turns, sql: str, attempt: str) -> list[_Shown]:
+    return [_Shown(*cast("tuple[Any, ...]", row)) for row in store.db.execute(sql, (attempt,))]
+
+
+def _hidden(rows: list[_Shown]) -> list[str]:
+    """The kinds of what the runtime itself has under way."""
+    return [row.kind for row in rows if row.is_hidden and row.state in _OPEN]
+
+
+def _state(task: _Task) -> str:
+    return _ENDS[task.outcome] if task.outcome else "waiting" if task.condition == "waiting" else "running"
+
+
+def _reason(task: _Task) -> str | None:
+    return "completed" if task.outcome == "succeeded" else task.reason if task.outcome else None
 
 
 def _signals(store: Turns, task: str, *, is_over: bool) -> Json:

@@ -28,7 +28,7 @@ from tests.runtime_plans import work_off
 from tests.runtime_rig import approve, call, plan, served, wait
 
 
-@pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
+@pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS), ["tasks"]])
 def test_help(command, capsys, snapshot, monkeypatch):
     """The wording of every help page is held."""
     monkeypatch.setenv("COLUMNS", "100")
@@ -118,6 +118,8 @@ def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys
         ["status", "t", "--server", "here"],
         ["status", "t", "--server", "127.0.0.1:65536"],
         ["events", "t", "--after", "-1"],
+        ["tasks", "--limit", "0"],
+        ["tasks", "--state", "sleeping"],
         ["pause"],
         ["signal", "t", "go", "--payload", "[1]"],
         ["signal", "t", "go", "--payload", "[" * 100_000],
@@ -345,6 +347,35 @@ def test_events_are_lines_and_the_last_is_the_cursor(tmp_path, capsys, monkeypat
         assert [event["cursor"] for event in events] == [6, 7]
         assert (last["next"], [frame["kind"] for frame in last["control"]]) == (7, ["end"])
         assert await ask("events", "t", "--after", "8") == (1, [])
+
+    asking(tmp_path, capsys, program)
+
+
+def test_tasks_are_lines_and_the_last_is_the_id_to_come_back_with(tmp_path, capsys, monkeypatch):
+    """As many as asked for, over as many pages as that takes, also where nothing is on one; then where it went on."""
+    monkeypatch.setattr("reference_runtime.listing.LOOKED_AT_MAX", 1)
+
+    async def program(ask: Asking, server: Server) -> None:
+        for id_ in "abcd":
+            server.store.submit(id_, plan(call("x") if id_ in "ad" else wait("w", "go")))
+        code, (*rows, last) = await ask("tasks")
+        assert (code, [one["task"] for one in rows], last) == (0, ["a", "b", "c", "d"], {"next": None})
+        assert rows[1] == {
+            "task": "b",
+            "state": "waiting",
+            "phase": "waiting",
+            "reason": None,
+            "on": "go",
+            "approvals": [],
+        }
+        code, (*rows, last) = await ask("tasks", "--state", "running")
+        assert (code, [one["task"] for one in rows], last) == (0, ["a", "d"], {"next": None})
+        code, (*rows, last) = await ask("tasks", "--limit", "3")
+        assert (code, [one["task"] for one in rows], last) == (0, ["a", "b", "c"], {"next": "c"})
+        code, (*rows, last) = await ask("tasks", "--after", "b", "--limit", "1")
+        assert (code, [one["task"] for one in rows], last) == (0, ["c"], {"next": "c"})
+        code, (*rows, last) = await ask("tasks", "--state", "done")
+        assert (code, rows, last) == (0, [], {"next": None})
 
     asking(tmp_path, capsys, program)
 
