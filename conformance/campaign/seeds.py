@@ -19,6 +19,7 @@ from conformance.campaign.shrinkage import Bounds, shrink_failure
 from conformance.campaign.sufficiency import advice
 from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
+from conformance.reporters.wording import counted, promises
 from conformance.simulate import can_be_simulated
 from simkit import shrinking
 from simkit.errors import ExitCode, Problem, SimkitError, worst
@@ -125,7 +126,8 @@ def summarise(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopp
     code = worst(codes)
     if code is ExitCode.PASSED:
         return Summary(code, "every claimed obligation held")
-    reason = f"nothing violated; not put to the test often enough by {docket.runs} runs: {', '.join(unsure)}"
+    named = promises(unsure, " (--format json names each)")
+    reason = f"nothing violated; not put to the test often enough by {counted(docket.runs, 'run')}: {named}"
     if told := advice([one for one in verdicts.values() if one.outcome == "inconclusive"], seeds):
         reason += f"; {told}"
     if docket.troubles:

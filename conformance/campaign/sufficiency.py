@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from conformance.reporters.wording import counted, promises
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,7 +31,8 @@ def advice(verdicts: Sequence[Verdict], seeds: int) -> str:
         some = "them" if not never else "what was put to the test at all"
         parts.append(f"at this rate about {wanted} seeds would do for {some} (--seeds 0-{wanted - 1})")
     if never:
-        parts.append(f"of {', '.join(never)} nothing is known from {seeds} seeds: try ten times as many")
+        tried = counted(seeds, "seed")
+        parts.append(f"of {promises(never)} nothing is known from {tried}: try ten times as many")
     return "; ".join(parts)
 
 

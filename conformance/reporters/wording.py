@@ -8,7 +8,7 @@ from conformance import events as e
 from conformance import invocation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.tally import Tally
     from scenarios.verdict import Outcome
@@ -19,6 +19,8 @@ SILENT = (e.RunFinished, e.VerdictReached)
 COLUMNS = ("obligation", "verdict", "exercised", "anomalies / observed")
 #: The line under that table.
 LEGEND = "exercised a/b: put to the test a times, and at least b are needed to say anything"
+#: Obligations that one sentence names at most.
+_NAMED_MAX = 10
 
 #: What an answer is called where its name is not plain enough.
 _CALLED: Mapping[e.Answer, str] = {"clean": "nothing violated", "different": "different failure"}
@@ -33,13 +35,23 @@ _ANSWERS: Mapping[str, str] = {
 }
 
 
+def counted(count: int, what: str) -> str:
+    """So many of what is called `what`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def promises(ids: Sequence[str], seen: str = "") -> str:
+    """Obligations in a sentence: by their ids, or where nobody would read so many, by their number and how they are `seen`."""
+    return ", ".join(ids) if len(ids) <= _NAMED_MAX else f"{len(ids)} obligations{seen}"
+
+
 def time(at_ns: int) -> str:
     """Milliseconds with three digits, as tables show them."""
     return f"{at_ns / 1_000_000:.3f} ms"
 
 
 def began(event: e.CampaignBegan) -> str:
-    total = f", {event.total} runs" if event.total is not None else ""
+    total = f", {counted(event.total, 'run')}" if event.total is not None else ""
     tier = f" at tier {event.tier}" if event.tier else ""
     options = "".join(f" · {name} {value}" for name, value in event.options.items() if value not in (None, "", False))
     return f"{event.command} {event.target}{tier} in the {event.world} world{total}{options}"
@@ -128,8 +140,7 @@ def rows(tally: Tally) -> list[e.VerdictReached]:
 def legend(tally: Tally) -> list[str]:
     """The lines under the table: what its numbers mean, and how much it leaves out."""
     idle = sum(map(_is_idle, tally.verdicts))
-    promises = "1 obligation" if idle == 1 else f"{idle} obligations"
-    left = f"not shown: {promises} not claimed, of which nothing was observed; --format json has all"
+    left = f"not shown: {counted(idle, 'obligation')} not claimed, of which nothing was observed; --format json has all"
     return [LEGEND, left] if idle else [LEGEND]
 
 
@@ -240,16 +251,12 @@ def mutant(event: e.MutantJudged) -> tuple[str, str, str, str]:
     """One row of the matrix: mutant, obligation, what became of it, and how."""
     others = ", ".join(event.others)
     unjudged = f" ({event.unjudged} could not be judged)" if event.unjudged else ""
-    how = f"{_runs(event.runs)}{unjudged}, {event.seconds:.1f} s"
+    how = f"{counted(event.runs, 'run')}{unjudged}, {event.seconds:.1f} s"
     if event.outcome == "caught":
         how = f"{run(event.scenario, event.seed)}; {how}" + (f"; also {others}" if others else "")
     elif others:
         how = f"by {others}; {how}"
     return event.mutant, event.obligation, event.outcome, how
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def ended(event: e.CampaignEnded) -> list[str]:
@@ -263,7 +270,7 @@ def ended(event: e.CampaignEnded) -> list[str]:
         ]
         per = "seeds" if event.counts.get("seeds") else "runs"
         told = f" ({', '.join(kinds)})" if kinds else ""
-        lines.append(f"{_runs(runs)}{told} in {event.seconds:.1f} s, {event.seeds_per_second:.1f} {per}/s")
+        lines.append(f"{counted(runs, 'run')}{told} in {event.seconds:.1f} s, {event.seeds_per_second:.1f} {per}/s")
     reason = f": {event.reason}" if event.reason else ""
     lines.append(f"exit {int(event.exit_code)}{reason}")
     return lines

@@ -243,8 +243,11 @@ def test_a_stop_with_nothing_violated_is_inconclusive(store: Store, listener: Li
     """Too little was seen to say that anything held."""
     summary = run(store, listener, range(50), stopping=lambda: len(listener.of(e.RunFinished)) >= 2)
     assert summary.exit_code is ExitCode.INCONCLUSIVE
+    unsure = [one.verdict.obligation for one in listener.of(e.VerdictReached) if one.verdict.outcome == "inconclusive"]
+    assert len(unsure) > 10
     assert summary.reason.startswith(
-        "stopped early; nothing violated; not put to the test often enough by 2 runs: DUR-"
+        f"stopped early; nothing violated; not put to the test often enough by 2 runs: {len(unsure)} obligations "
+        "(--format json names each); "
     )
 
 

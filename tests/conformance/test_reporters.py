@@ -14,7 +14,7 @@ import pytest
 from conformance import events as e
 from conformance import reporters
 from conformance.failure import Origin, replay_line
-from conformance.reporters import github, plain, spacetime
+from conformance.reporters import github, plain, spacetime, wording
 from conformance.reporters.progress import Lines, Live, shower
 from conformance.tally import Tally
 from scenarios import history as h
@@ -399,6 +399,12 @@ def test_a_run_that_shows_a_violation_of_what_is_not_claimed_is_not_said_to_pass
     """It fails nothing, and it passed neither."""
     ended = e.CampaignEnded({"runs": 3, "runs_not-claimed": 2, "runs_pass": 1}, 1, 3, ExitCode.PASSED)
     assert "3 runs (2 violating what is not claimed, 1 pass)" in reported("plain", (ended,))[0]
+
+
+@pytest.mark.parametrize(("total", "end"), [(1, "world, 1 run"), (2, "world, 2 runs"), (None, "world")])
+def test_one_run_is_not_told_as_several(total: int | None, end: str) -> None:
+    """In the first line, too."""
+    assert wording.began(e.CampaignBegan("reference", "run", "simulated", total=total)).endswith(end)
 
 
 def test_what_nobody_claims_and_nothing_was_seen_of_is_one_line() -> None:

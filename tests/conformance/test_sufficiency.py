@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance import campaign
+from conformance import events as e
 from conformance.campaign.sufficiency import advice
+from conformance.reporters.wording import promises
 from conformance.store import Store
 from scenarios.verdict import Verdict
 from simkit.errors import ExitCode
@@ -27,10 +29,22 @@ def test_the_rarest_one_decides_rounded_up() -> None:
     assert advice([verdict("A-3", 9, 3)], 100) == advice([], 100) == ""
 
 
+def test_more_than_ten_are_told_by_their_number() -> None:
+    """Nobody reads a hundred ids; of one seed it is said that it was one."""
+    ids = [f"A-{n}" for n in range(11)]
+    assert advice([verdict(id_, 0, 3) for id_ in ids], 1) == (
+        "of 11 obligations nothing is known from 1 seed: try ten times as many"
+    )
+    assert f"of {', '.join(ids[:10])} nothing is known" in advice([verdict(id_, 0, 3) for id_ in ids[:10]], 1)
+    assert promises(ids[:10], " (there)") == ", ".join(ids[:10])
+    assert promises(ids, " (there)") == "11 obligations (there)"
+
+
 def test_a_campaign_that_is_too_small_says_how_many_seeds_would_do(tmp_path: Path) -> None:
     """By what it exercised itself; more seeds leave less to be put to the test."""
 
     def run(count: int) -> tuple[ExitCode, list[str], str]:
+        told: list[e.Event] = []
         summary = campaign.run(
             "reference",
             config=None,
@@ -40,11 +54,16 @@ def test_a_campaign_that_is_too_small_says_how_many_seeds_would_do(tmp_path: Pat
             kernel="fast",
             jobs=1,
             store=Store(tmp_path),
-            emit=lambda _: None,
+            emit=told.append,
             stopping=lambda: False,
         )
-        listed, _, told = summary.reason.partition("runs: ")[2].partition("; ")
-        return summary.exit_code, listed.split(", "), told
+        reached = [one.verdict for one in told if isinstance(one, e.VerdictReached)]
+        unsure = [one.obligation for one in reached if one.outcome == "inconclusive"]
+        listed, _, advised = summary.reason.partition(f"by {count} run{'s' * (count > 1)}: ")[2].partition("; ")
+        assert listed == f"{len(unsure)} obligations (--format json names each)"
+        return summary.exit_code, unsure, advised
+
+    assert len(run(1)[1]) > 10
 
     code, few, told = run(4)
     assert code is ExitCode.INCONCLUSIVE
