@@ -1,5 +1,6 @@
 # Every target sets up `.venv` by itself when needed; when nothing changed that costs a blink.
 #
+#   make setup        only that, for commands such as .venv/bin/simkit
 #   make certify      certify DBOS at tier smoke: table on the screen, certificate in .simkit/
 #   make test         every test                             make quick   the same without the slow ones
 #   make cover        every test, and what they never ran

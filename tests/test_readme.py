@@ -42,3 +42,18 @@ def test_the_readme_shows_what_is_printed(command: str, lines: list[str], tmp_pa
 def test_the_readme_shows_something() -> None:
     """There is a run to compare with."""
     assert shown()
+
+
+def test_the_readme_sets_up_before_it_uses_what_is_set_up() -> None:
+    """In a fresh clone there is no `.venv` yet, nor any command of it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, found, _ = text.partition(".venv/bin/")
+    assert found
+    assert "`make setup` comes first" in before
+
+
+def test_the_help_of_make_names_every_target() -> None:
+    """It is the comment at the head of the Makefile."""
+    head, _, rest = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\n\n")
+    (targets,) = re.findall(r"^\.PHONY: help (.*)$", rest, re.MULTILINE)
+    assert set(targets.split()) == set(re.findall(r"\bmake ([a-z]+) ", head))
