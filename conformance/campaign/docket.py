@@ -261,7 +261,7 @@ class Docket:
         """What would put the obligation to the test, where the manifest or the tier rules it out."""
         if why := ruled_out(id_, self._manifest):
             return f"; not with this adapter.toml: {why}"
-        return self._vitality.advice(self._tier)
+        return self._vitality.advice(id_, self._tier)
 
     def _never_settled(self) -> str:
         if not self.unsettled:

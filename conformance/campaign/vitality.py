@@ -10,9 +10,15 @@ import attrs
 
 from scenarios.ability import shortfall
 from scenarios.history import Fired, Received
+from scenarios.operation import RESERVED_SERVICES, SEMANTICS
 
 if TYPE_CHECKING:
     from conformance.campaign.docket import Judged
+
+#: Promises about keys that were sent: where none is, they cannot be put to the test.
+_ABOUT_KEYS = frozenset({"EFF-2", "EFF-3"})
+#: Services that a request brings a key to; the store knows an upload by its place.
+_KEYED = frozenset(name for name, promised in SEMANTICS.items() if promised == "keyed") - RESERVED_SERVICES
 
 
 @attrs.define
@@ -23,6 +29,8 @@ class Vitality:
     struck: int = 0
     missed: int = 0  # in which something was to strike, and nothing did
     called: int = 0
+    keyless: int = 0  # that called services which honour keys, and sent none
+    keyed: int = 0  # that sent a key
     unable: list[str] = attrs.field(factory=list)  # undisturbed runs that fell short of their plans, in words
 
     def add(self, judged: Judged) -> None:
@@ -31,7 +39,12 @@ class Vitality:
         self.missed += bool(judged.unfired and not judged.fired)
         if is_undisturbed(judged) and judged.history is not None and (words := shortfall(judged.history)):
             self.unable.append(f"{judged.scenario} {words}")
-        self.called += judged.history is not None and any(isinstance(one, Received) for one in judged.history.events)
+        events = judged.history.events if judged.history is not None else ()
+        requests = [one for one in events if isinstance(one, Received)]
+        keyed = any(one.key is not None for one in requests)
+        self.called += bool(requests)
+        self.keyed += keyed
+        self.keyless += not keyed and any(one.service in _KEYED for one in requests)
 
     def inability(self) -> str:
         """Why what the target does when it is disturbed says nothing, where it does not do its plans undisturbed."""
@@ -40,14 +53,19 @@ class Vitality:
         more = f"; so did {len(self.unable) - 1} more undisturbed runs" if len(self.unable) > 1 else ""
         return f"undisturbed, {self.unable[0]}{more}: what it does otherwise proves nothing"
 
-    def advice(self, tier: str | None) -> str:
-        """What would put to the test what was not: a higher tier, or nothing that the kit can do. To follow a reason."""
+    def advice(self, id_: str, tier: str | None) -> str:
+        """What would put promise `id_` to the test, which was not: a higher tier, or nothing that the kit can do. To follow a
+        reason.
+        """
         if tier is None:
             return ""
         if self.runs and not self.called:
             return f"; no service was called in {_runs(self.runs)}, and no tier changes that"
         if self.missed and not self.struck:
             return f"; nothing that was to strike did so in {_runs(self.missed)}, and no tier changes that"
+        if id_ in _ABOUT_KEYS and self.keyless and not self.keyed:
+            told = f"no request carried a key in {_runs(self.keyless)} that called services which honour keys"
+            return f"; {told}, and no tier changes that"
         return "; a higher tier tries more" if tier in {"smoke", "core"} else ""
 
 

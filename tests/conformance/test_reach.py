@@ -52,10 +52,10 @@ def test_an_unexercised_verdict_says_what_rules_it_out(tmp_path: Path) -> None:
     assert len(told) == len(OBLIGATIONS)
 
 
-def calling() -> History:
+def calling(service: str = "ledger", key: str | None = None) -> History:
     """A run that called a service once."""
-    plan = Plan(Call("a", "ledger"))
-    return History("r", plan, Declared(), (Received(0, 1, "ledger", "r", "a", 1),))
+    plan = Plan(Call("a", service))
+    return History("r", plan, Declared(), (Received(0, 1, service, "r", "a", 1, key),))
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,28 @@ def test_a_higher_tier_is_named_only_where_it_would_help(tmp_path: Path, runs: l
     for one in runs:
         docket.add(one)
     assert end in docket.verdicts()["DUR-1"].reason
+
+
+@pytest.mark.parametrize(
+    ("histories", "obligation", "end"),
+    [
+        (
+            [calling()] * 2,
+            "EFF-2",
+            "; no request carried a key in any of 2 runs that called services which honour keys, and",
+        ),
+        ([calling(), calling("reader")], "EFF-3", "; no request carried a key in the one run that called"),
+        ([calling(), calling(key="k")], "EFF-2", "; a higher tier tries more"),
+        ([calling("reader"), calling("mailer")], "EFF-3", "; a higher tier tries more"),
+        ([calling()], "EFF-1", "; a higher tier tries more"),
+    ],
+)
+def test_promises_about_keys_say_when_none_was_sent(
+    tmp_path: Path, histories: list[History], obligation: str, end: str
+) -> None:
+    """More of the same sends none either; where a key came, or nobody was called who honours one, a higher tier may help."""
+    target = parse("reference")
+    docket = Docket(target, origin_of(target, "process"), Store(tmp_path), lambda _event: None, tier="smoke")
+    for one in histories:
+        docket.add(Judged("a", None, {}, ("kill@a#1.applied",), (), one))
+    assert end in docket.verdicts()[obligation].reason
