@@ -30,7 +30,11 @@ async def submit(options: argparse.Namespace) -> int:
         if not options.wait:
             say({"task": receipt.task, "attempt": receipt.attempt})
             return 0
-        while (standing := await client.status(options.task))["state"] not in ENDS:  # noqa: ASYNC110 - over a network
+        is_told = False
+        while (standing := await client.status(options.task, explain=True))["state"] not in ENDS:
+            if standing["missing"] is not None and not is_told:
+                is_told = True
+                print(f"warning: {standing['missing']}", file=sys.stderr, flush=True)  # noqa: T201 - the command's output
             await trio.sleep(WATCH_S)
         say(standing)
         return 0 if standing["state"] == "done" else 1
@@ -145,7 +149,7 @@ def say(data: Any) -> bool:
 
 async def _standing(client: Client, task: str) -> Json:
     """The status of a task. Raises `Refusal` (`unknown-task`) when the server has none of that id."""
-    standing = await client.status(task)
+    standing = await client.status(task, explain=True)
     if standing["state"] == "unknown":
         raise Refusal("unknown-task", f"no task {task!r} at {client.host}:{client.port}")
     return standing

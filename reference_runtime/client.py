@@ -79,9 +79,9 @@ class Client:
         """Have a task done. Raises `Refusal` (`bad-plan`, `conflict`) or `Unreachable`."""
         return Receipt(**await self.call("submit", {"task": task, "plan": plan}))
 
-    async def status(self, task: str) -> Json:
-        """How a task stands; its state is `unknown` when there is none."""
-        return await self.call("status", {"task": task})
+    async def status(self, task: str, *, explain: bool = False) -> Json:
+        """How a task stands; its state is `unknown` when there is none. `explain`: with what is `missing`."""
+        return await self.call("status", {"task": task, "explain": True} if explain else {"task": task})
 
     async def tasks(self, after: str = "", limit: int = TASKS, state: str = "") -> Json:
         """Tasks past id `after`, in order: `tasks`, and `next` to come back with, or None. Raises `Refusal` (`bad-request`)."""

@@ -7,7 +7,7 @@ where it was still asking: nobody hears the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import attrs
@@ -54,3 +54,36 @@ class Presence:
         self._asking = {one: count for one, count in self._asking.items() if count > 0}
         self._until = {one: until for one, until in self._until.items() if until > now or one in self._asking}
         return sorted({*self._until, *self._asking} - self._left.keys())
+
+
+@attrs.define(eq=False)
+class Runners:
+    """Which workflows are run by those who ask for turns. Each is there as with `Presence`, by `presence`, which is of these
+    alone: work of other kinds is asked for by who runs no workflow at all.
+    """
+
+    presence: Presence
+    _names: dict[str, frozenset[str]] = attrs.field(factory=dict)
+
+    @contextmanager
+    def asking(self, execution: str, names: Iterable[str]) -> Iterator[None]:
+        """For as long as an execution asks for turns of the workflows of these names."""
+        self.names()  # so that who is gone is forgotten, whether or not anybody wants to know
+        self._names[execution] = frozenset(names)
+        with self.presence.asking(execution):
+            yield
+
+    def heard(self, execution: str) -> None:
+        """An execution has given a sign of life: it may be at work with its turns, and ask for no more meanwhile."""
+        if execution in self._names:
+            self.presence.heard(execution)
+
+    def leave(self, execution: str) -> None:
+        """An execution has said that it is over."""
+        if execution in self._names:
+            self.presence.leave(execution)
+
+    def names(self) -> frozenset[str]:
+        """The names of the workflows that somebody who is there runs."""
+        self._names = {one: self._names[one] for one in self.presence.there() if one in self._names}
+        return frozenset[str]().union(*self._names.values())

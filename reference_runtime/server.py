@@ -25,9 +25,10 @@ from reference_runtime.clock import Steps
 from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
 from reference_runtime.events import events
 from reference_runtime.evolution import Code
+from reference_runtime.missing import missing
 from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
-from reference_runtime.presence import Presence
+from reference_runtime.presence import Presence, Runners
 from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
@@ -53,7 +54,7 @@ class Server(TurnVerbs):
         poll_ns: int = POLL_NS,
         connections: Connections | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(Runners(Presence(lease_ns / NS)))
         self.store = store
         self.connections = connections or Connections()
         self.lease_ns = lease_ns
@@ -97,12 +98,17 @@ class Server(TurnVerbs):
             receipt = self.store.submit(task, plan)
         return attrs.asdict(receipt)
 
-    async def status(self, task: str) -> Json:
-        """How a task stands. A result that is shown for the first time counts as delivered from here on."""
+    async def status(self, task: str, explain: bool | None = None) -> Json:
+        """How a task stands. A result that is shown for the first time counts as delivered from here on.
+
+        `explain`: also what the store does not know, why it may wait for ever (`missing`).
+        """
         standing = views.status(self.store, task)
         if standing.get("delivered") is False:
             self.store.deliver(task)
-        return standing
+        if not explain:
+            return standing
+        return {**standing, "missing": None if self._is_new() else missing(self.store, task, self._runners.names())}
 
     async def events(self, task: str, after: int) -> Json:
         """What happened to a task past a cursor, and the cursor to come back with."""
@@ -191,6 +197,7 @@ class Server(TurnVerbs):
     async def heartbeat(self, execution: str, generations: list[int]) -> Json:
         """Extend the leases this execution still has; which ones it has lost, and which are of runs that are to stop."""
         self._presence.heard(execution)
+        self._runners.heard(execution)
         lost = []
         for generation in generations:
             if generation in self._holders and self._holders[generation][0] == execution:
@@ -239,6 +246,7 @@ class Server(TurnVerbs):
     async def release(self, execution: str) -> Json:
         """Take back what an execution that is over still has leased; it sent nothing under these leases."""
         self._presence.leave(execution)
+        self._runners.leave(execution)
         released = self.store.hand_back(execution)
         for generation in released:
             self._holders.pop(generation, None)
@@ -341,12 +349,16 @@ class Server(TurnVerbs):
 
     def _mind_code(self) -> None:
         """Show which work waits for code that nobody there has, once everybody had a term to come back to this server."""
-        if trio.current_time() < self._since + self.lease_ns / NS:
+        if self._is_new():
             return
         present = self._presence.there()
         if self._minded != (present, self.store.db.total_changes()):  # or there is nothing new to see
             self.store.strand(present)
             self._minded = present, self.store.db.total_changes()
+
+    def _is_new(self) -> bool:
+        """Whether not everybody has had a term yet to come back to this server."""
+        return trio.current_time() < self._since + self.lease_ns / NS
 
     def _excuse(self) -> None:
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""

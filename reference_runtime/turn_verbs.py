@@ -15,6 +15,7 @@ import trio
 from reference_runtime.appending import DECISIONS
 from reference_runtime.commands import ABANDON
 from reference_runtime.model import Json, Refusal
+from reference_runtime.presence import Runners
 from reference_runtime.rpc import check_fields
 from reference_runtime.turns import Turn, accepted
 from reference_runtime.waiting import WaitingRoom
@@ -34,8 +35,9 @@ class TurnVerbs(ABC):
     store: Store
     poll_ns: int
 
-    def __init__(self) -> None:
+    def __init__(self, runners: Runners) -> None:
         self._turns = WaitingRoom[Turn]()
+        self._runners = runners
 
     @abstractmethod
     def notify(self) -> None:
@@ -73,7 +75,7 @@ class TurnVerbs(ABC):
         many outcomes it wants to be told at a time, 0: as many as fit.
         """
         take = self._unless_left(execution, partial(self.store.claim_turns, execution, codes, holding, limit))
-        with self._turns.waits(execution, take) as waiting:
+        with self._runners.asking(execution, codes), self._turns.waits(execution, take) as waiting:
             with trio.move_on_after(self.poll_ns / NS):
                 while not (turns := waiting.look()):
                     await waiting.woken()
