@@ -110,6 +110,8 @@ class Context:
     ) -> Ask[None]:
         """Note how to make up for call `of`, should the task fail or be cancelled; the workflow goes on at once. `limits` as
         those of a call.
+
+        Note it before the call: a stop that comes while the call is under way lets the function say nothing more.
         """
         said = {"of": of, "service": tool, "params": dict(params), **_terms("compensate", limits)}
         return self._ask("compensate", "compensate", said, _nothing, id, waits=False)

@@ -11,8 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from reference_runtime.commands import Outcome
+from reference_runtime.replay import Replay
+from reference_runtime.workflow import Context
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide-first-agent.md"
 pytestmark = [pytest.mark.slow, pytest.mark.repository]
@@ -113,6 +118,23 @@ def _follow(shell: Shell, command: str, shown: list[str]) -> None:
         if " status " not in command:
             break
     raise AssertionError(f"{command}\nshows {shown}\nbut said {said}")
+
+
+def test_the_agent_notes_its_undo_before_it_pays():
+    """Or a stop that comes during the payment would leave it as it is."""
+    made: dict[str, Any] = {}
+    exec(_blocks("python")[0], made)
+    replay = Replay(lambda: made["invoice"].function(Context("t"), {"from": "Ada", "text": "120, please"}))
+    for operation, answer in {
+        "model#1": {"text": "120"},
+        "reader#1": {"account": "DE89"},
+        "ok": {"nonce": "n"},
+    }.items():
+        replay.deliver(Outcome(operation, "succeeded", answer))
+    assert replay.check() is None
+    asked = [(one.kind, one.spec.get("of", one.id)) for one in replay.fresh]
+    assert asked[-2:] == [("compensate", "pay"), ("call", "pay")]
+    replay.close()
 
 
 def test_the_guide_is_true(tmp_path, shell):

@@ -18,7 +18,7 @@ from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Grant, Json, Rejected, Ticket
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow, workflow
-from tests.runtime_rig import EAGER, call, finish, plan, states, under, wait
+from tests.runtime_rig import EAGER, call, finish, plan, states, take, under, wait
 
 CODES = {"agent": "1"}
 
@@ -358,6 +358,31 @@ def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     status = go(store, fails)
     assert (status["state"], status["reason"]) == ("failed", "raised: ValueError: no more")
     assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_stop_during_a_call_undoes_what_was_noted_before_it(store, is_late):
+    """The call is followed to its end; a compensation that was to be noted after it never is, as its function has no turn."""
+
+    @workflow("agent")
+    async def books(ctx: Context, _: object) -> None:
+        if not is_late:
+            await ctx.compensate("hotel", "ledger", {"undo": 1}, id="u")
+        await ctx.call("ledger", id="hotel")
+        if is_late:
+            await ctx.compensate("hotel", "ledger", {"undo": 1}, id="u")
+
+    store.submit("t", work())
+    go(store, books)
+    grant, ticket = take(store)
+    assert ticket.operation == "hotel"
+    store.cancel("t", "c")
+    store.settle(grant, "succeeded", {"nonce": "n"}, "")
+    if not is_late:
+        finish(store)
+    status = go(store, books)
+    assert status["state"] == "cancelled"
+    assert states(status) == {"hotel": "succeeded"} | ({} if is_late else {"u": "succeeded"})
 
 
 def test_a_compensation_of_nothing_says_so(store):
