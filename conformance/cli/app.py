@@ -318,10 +318,9 @@ def explain_(
     *,
     common: Common = PLAIN,
 ) -> int:
-    """Explain an obligation (DUR-3), a group (EFF), a profile, an anomaly (stuck), a verdict, a tier, a requirement set, a kind
-    of fault that was reported (F17), a mutant, an error or exit code, an interruption (storm, kill@ack:start), a story,
-    a scenario, a service, a fault (network:clog), a certificate, or a saved case: what was found out of it, and its space-time
-    table. Without one, list what can be explained.
+    """Explain an obligation (DUR-3), a group, a profile, an anomaly (stuck), a verdict, a tier, a requirement set, a reported
+    fault (F17), a mutant, an error or exit code, an interruption (storm, kill@ack:start), a story, a scenario, a service, a
+    fault (network:clog), a certificate, or a saved case with its space-time table. Without one, list what can be explained.
     """
 
     def body(session: Session) -> Done:
