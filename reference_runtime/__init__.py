@@ -12,7 +12,7 @@ The map, from the bottom up; each module imports only what stands above it:
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
-- views, events: what the store shows;
+- views, listing, events: what the store shows; missing: why nobody takes a task up;
 - rpc: one JSON object a line; clock: whether somebody has set it; server: owns the store, keeps time, takes work back;
   client: asks until answered;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
@@ -22,7 +22,7 @@ The map, from the bottom up; each module imports only what stands above it:
 - unparking: another chance for what was put aside; ids: what may be one; connections: how many, and for how long;
   recognising: a secret however it is written; binding: which log belongs to the file;
 - log: events and ids, one JSON object a line;
-- __main__: `python -m reference_runtime serve | worker | submit | status | signal | decide | events | doctor`.
+- __main__: `python -m reference_runtime serve | worker | submit | status | tasks | signal | decide | events | … | doctor`.
 
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.
 """

@@ -178,6 +178,7 @@ COMMANDS: Mapping[str, Command] = {
     "worker": worker,
     "submit": cli.submit,
     "status": cli.status,
+    "tasks": cli.tasks,
     "events": cli.events,
     "signal": cli.send_signal,
     "decide": cli.decide,

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from reference_runtime import jsontext
-from reference_runtime.cli import tasks
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.model import APPROVERS, Policy
@@ -28,12 +27,11 @@ Add = Callable[..., Any]
 
 def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     """Reads a command line into options, of which `command` is the command to run; its docstring is its help."""
-    known = {"tasks": tasks, **commands}
     reader = argparse.ArgumentParser("reference_runtime", description="A small durable runtime for agents.")
     added = reader.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, *, task: bool = False) -> Any:
-        command = known[name]
+        command = commands[name]
         one = added.add_parser(name, help=command.__doc__, description=command.__doc__)
         one.set_defaults(command=command)
         if task:

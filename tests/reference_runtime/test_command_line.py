@@ -28,7 +28,7 @@ from tests.runtime_plans import work_off
 from tests.runtime_rig import approve, call, plan, served, wait
 
 
-@pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS), ["tasks"]])
+@pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
 def test_help(command, capsys, snapshot, monkeypatch):
     """The wording of every help page is held."""
     monkeypatch.setenv("COLUMNS", "100")
