@@ -78,9 +78,10 @@ class Returned:
 
 @attrs.frozen
 class Raised:
-    """The workflow ended with an error."""
+    """The workflow ended with an error. `trace` is where an error came from that nobody meant for a reader, in full."""
 
     reason: str
+    trace: str = attrs.field(default="", eq=False, repr=False)
 
 
 @attrs.frozen

@@ -17,10 +17,15 @@ id alone and take no number, so that one draw more shifts nothing. The check of 
 from __future__ import annotations
 
 import json
+import sys
+import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -47,6 +52,9 @@ from reference_runtime.commands import (
 from reference_runtime.ids import fault_of
 from reference_runtime.model import Json, canonical, digest
 
+Frames: TypeAlias = list[tuple[FrameType, int]]
+_OWN = __name__.partition(".")[0]
+_CONTEXT_ONLY = "a workflow may await operations of its context only"
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
 COMMANDS_MAX = 10_000
 #: How often a coroutine that is let go may refuse to end.
@@ -203,7 +211,7 @@ class Replay:
             self._refuse_foreign(branch, asked)
 
     def _refuse_foreign(self, branch: _Branch, asked: object) -> None:
-        message = f"a workflow may await operations of its context only; {_foreign(branch.coroutine, asked)}"
+        message = f"{_CONTEXT_ONLY}; {_foreign(branch.coroutine, asked)}"
         self.trouble = Misuse(message)
         with _whatever_it_raises():
             branch.coroutine.throw(ForeignAwait(message))  # so that what it entered is left in order
@@ -315,7 +323,7 @@ class Replay:
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
         if error is not None and not isinstance(error, ContinueAsNew):
-            self.end = Raised(_said(error))
+            self._raised(error)
         elif (forgotten := self._made.forgotten()) is not None:
             self.trouble = Misuse(
                 f"the function is over, and {forgotten} was made but never awaited, so it was not done;"
@@ -325,6 +333,16 @@ class Replay:
             self.end = Continued(error.state)
         else:
             self.end = Returned(value)
+
+    def _raised(self, error: BaseException) -> None:
+        """End by an error, unless it is what an await of another package comes to where no event loop runs."""
+        frames = [(frame, line) for frame, line in walk_tb(error.__traceback__) if _package(frame) != _OWN]
+        if _lacks_a_loop(error, frames):
+            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {_awaited(frames)} ({type(error).__name__}: {error})")
+        elif (reason := _reason(error)) is not None:
+            self.end = Raised(reason)
+        else:
+            self.end = Raised(_said(error, frames), "".join(traceback.format_exception(error)))
 
 
 @contextmanager
@@ -382,10 +400,40 @@ def _name(branch: _Branch, name: str) -> str:
     return f"{branch.path}.{name}#{number}" if branch.path else f"{name}#{number}"
 
 
-def _said(error: BaseException) -> str:
-    """An error as a reason: one that carries its own `reason` speaks for itself, if that was meant for a reader."""
+def _reason(error: BaseException) -> str | None:
+    """The `reason` that an error carries itself, if that was meant for a reader."""
     reason = None if isinstance(error, UnicodeError | OSError) else getattr(error, "reason", None)
-    return str(reason) if isinstance(reason, str) else f"raised: {type(error).__name__}: {error}"
+    return reason if isinstance(reason, str) else None
+
+
+def _said(error: BaseException, frames: Frames) -> str:
+    """An error as a reason, with the innermost line that is neither Python's own nor this package's."""
+    said = f"raised: {type(error).__name__}: {error}"
+    users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
+    return f"{said} ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else said
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _lacks_a_loop(error: BaseException, frames: Frames) -> bool:
+    """Whether an error is how asyncio says that it does not run; some of its parts just trip over the loop that is missing."""
+    if not frames or not isinstance(error, RuntimeError | AttributeError):
+        return False
+    return str(error) == "no running event loop" or _package(frames[-1][0]) == "asyncio"
+
+
+def _awaited(frames: Frames) -> str:
+    """What was awaited, and on which line, as far as an error tells: the first frame that is of another package."""
+    own = [_package(frame) == _package(frames[0][0]) for frame, _ in frames]
+    first = own.index(False) if False in own else len(frames)
+    frame, line = frames[first - 1]
+    what = "what needs an event loop"
+    if first < len(frames):
+        awaited = frames[first][0]
+        what = f"{awaited.f_globals.get('__name__', '')}.{awaited.f_code.co_qualname}"
+    return f"{frame.f_code.co_filename}:{line} awaits {what}"
 
 
 def _coroutine(part: Awaitable[Any]) -> Coroutine[Any, Any, Any]:

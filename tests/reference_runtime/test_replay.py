@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import os
 import random
 import subprocess
@@ -475,7 +476,65 @@ def test_ends():
         await CTX.gather(_cut())
 
     ends = [_begin(one).end for one in (returns, raises, fails, cuts)]
-    assert ends == [Returned(3), Raised("raised: KeyError: 'x'"), Raised("a failed: no"), Continued({"n": 1})]
+    line = raises.__code__.co_firstlineno + 1
+    raised = Raised(f"raised: KeyError: 'x' (test_replay.py:{line})")
+    assert ends == [Returned(3), raised, Raised("a failed: no"), Continued({"n": 1})]
+
+
+def test_an_error_is_told_with_the_users_own_line():
+    """Inside Python's own code, or this package's, it is the line that went there; the whole way is kept beside it."""
+
+    async def decodes():
+        json.loads("{")
+
+    async def misspells():
+        await CTX.gather(CTX.wait("never"), _coloured())
+
+    for function, where in ((decodes, decodes), (misspells, _coloured)):
+        end = _begin(function).end
+        assert isinstance(end, Raised)
+        assert end.reason.endswith(f" (test_replay.py:{where.__code__.co_firstlineno + 1})")
+        assert f"{function.__code__.co_firstlineno + 1}, in {function.__name__}" in end.trace
+
+
+async def _coloured() -> None:
+    await CTX.call("ledger", colour="red")
+
+
+@pytest.mark.parametrize(
+    ("needs_a_loop", "named"),
+    [
+        (functools.partial(asyncio.sleep, 1), "asyncio.tasks.sleep (RuntimeError: no running event loop)"),
+        (lambda: asyncio.Queue().get(), "asyncio.queues.Queue.get (AttributeError: "),
+    ],
+)
+def test_what_needs_an_event_loop_is_refused_by_name(needs_a_loop, named):
+    """It is a foreign await like any other: the code may be put right, and the task goes on."""
+
+    async def waits():
+        await needs_a_loop()
+
+    async def agent():
+        await CTX.gather(waits())
+
+    replay = _begin(agent)
+    line = waits.__code__.co_firstlineno + 1
+    assert str(replay.check()).startswith(
+        f"refused: a workflow may await operations of its context only; {__file__}:{line} awaits {named}"
+    )
+    assert (replay.end, replay.fresh) == (None, [])
+    replay.close()
+
+
+def test_an_error_of_ones_own_is_no_missing_loop():
+    """Also a RuntimeError: it ends the function."""
+
+    async def raises():
+        raise RuntimeError("no more")
+
+    end = _begin(raises).end
+    assert isinstance(end, Raised)
+    assert end.reason.startswith("raised: RuntimeError: no more (")
 
 
 @pytest.mark.parametrize(
@@ -501,7 +560,8 @@ def test_whatever_a_workflow_raises_is_its_own_end(error, said, depth):
     async def within():
         await CTX.gather(raises(), CTX.wait("never"))
 
-    assert _begin(within if depth else raises).end == Raised(said)
+    line = raises.__code__.co_firstlineno + 1
+    assert _begin(within if depth else raises).end == Raised(f"{said} (test_replay.py:{line})")
 
 
 def test_an_interrupt_is_no_end_of_a_workflow():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -202,6 +203,22 @@ def test_a_forgotten_await_parks_the_task(tmp_path, monkeypatch, warm_max):
     assert parked["state"] == "blocked"
     assert "call 'b' was made but never awaited" in parked["reason"]
     assert (done["result"], len(tools.calls)) == ("b#1", 2)
+
+
+def test_where_an_error_came_from_is_in_the_workers_log(tmp_path, caplog):
+    """One line of JSON with the whole way there, once; the task's reason has the line alone."""
+
+    @workflow("agent")
+    async def stumbles(ctx: Context, _: Any) -> str:
+        answer = await ctx.call("ledger", id="a")
+        return str(answer["no such thing"])
+
+    status = _run(tmp_path, WORK, [stumbles])
+    line = stumbles.function.__code__.co_firstlineno + 3
+    assert status["reason"] == f"raised: KeyError: 'no such thing' (test_replay_runtime.py:{line})"
+    (told,) = [json.loads(one.getMessage()) for one in caplog.records if one.name == runner.__name__]
+    assert (told["event"], told["task"], told["workflow"]) == ("raised", "t", "agent")
+    assert f'line {line}, in stumbles\n    return str(answer["no such thing"])' in told["traceback"]
 
 
 def test_a_refusal_may_be_caught(tmp_path):
