@@ -11,11 +11,13 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
 
-from reference_runtime.model import Json
+from reference_runtime.model import Json, canonical
 
 T = TypeVar("T")
 DRAW = "nondet"
 ABANDON = "abandon"
+#: The most characters that are shown of what a command says.
+ARGUMENTS_MAX = 300
 
 
 @attrs.frozen
@@ -30,7 +32,14 @@ class Command:
     spec: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
 
     def __str__(self) -> str:
-        return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}"
+        return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}{self._arguments()}"
+
+    def _arguments(self) -> str:
+        """What it says beside its kind and id, as JSON, where that is at hand: of a history only digests are told."""
+        said = {name: value for name, value in self.spec.items() if name not in ("op", "id") and value != []}
+        text = canonical(said)
+        shown = text if len(text) <= ARGUMENTS_MAX else f"{text[:ARGUMENTS_MAX]}…"
+        return f" {shown}" if said else ""
 
 
 @attrs.frozen

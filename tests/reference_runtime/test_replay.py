@@ -208,6 +208,26 @@ def test_a_divergence_shows_both_commands(other, expected, got):
         one.close()
 
 
+def test_a_divergence_shows_arguments_where_they_are_at_hand():
+    """A history told by digests alone leaves the code's side, and what is long is cut."""
+
+    def sleeper(ns: int, *more: str) -> Callable[[], Any]:
+        async def agent():
+            await CTX.operation({"op": "sleep", "id": "s", "ns": ns, "more": list(more)})
+
+        return agent
+
+    (known,) = _begin(sleeper(1)).fresh
+    told = Command(known.branch, known.sequence, known.kind, known.id, known.digest)
+    both = str(_begin(sleeper(2), [known]).check())
+    assert f"history has main:1 sleep 's' {known.digest[:12]} {{\"ns\":1}}, the code has main:1 sleep 's' " in both
+    assert both.endswith(' {"ns":2}')
+    assert f"history has main:1 sleep 's' {known.digest[:12]}, the code" in str(_begin(sleeper(2), [told]).check())
+    long = str(_begin(sleeper(2, "x" * 1000), [told]).check())
+    assert long.endswith("x…")
+    assert len(long) < 500
+
+
 def test_code_that_goes_on_where_history_ends_is_compatible():
     """What is added after everything that was recorded is new work, not a divergence."""
     old = _begin(_two("a", "b"))

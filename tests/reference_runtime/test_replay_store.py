@@ -168,6 +168,7 @@ def test_divergence_parks_the_task_and_other_code_resumes_it(store):
     assert status["state"] == "blocked"
     assert status["reason"].startswith("diverged: at main:1 history has main:1 call 'a'")
     assert ", the code has main:1 call 'a'" in status["reason"]
+    assert '"params":{"amount":3}' in status["reason"]
     assert claim(store, code="2") == []
     assert store.signal("t", "s1", "go", {"nonce": "x"})["disposition"] == "buffered"
     assert go(store, pay_twice)["state"] == "running"
