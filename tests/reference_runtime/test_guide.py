@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from reference_runtime.commands import Outcome
+from reference_runtime.leaves import SEMANTICS
+from reference_runtime.model import UNKNOWN
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context
 
@@ -135,6 +137,16 @@ def test_the_agent_notes_its_undo_before_it_pays():
     asked = [(one.kind, one.spec.get("of", one.id)) for one in replay.fresh]
     assert asked[-2:] == [("compensate", "pay"), ("call", "pay")]
     replay.close()
+
+
+def test_the_tools_of_the_guide_are_those_there_are():
+    """Each is in its table, with what becomes of a lost answer by the promise it makes."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| .* \| (.*) \|$", GUIDE.read_text(encoding="utf-8").split("## Run it")[0], re.MULTILINE
+    )
+    told = {"is asked for again": "repeat", "the same": "repeat", "is looked up": "lookup", "is shown as": "none"}
+    remedies = {tool: next(told[words] for words in told if lost.startswith(words)) for tool, lost in rows}
+    assert remedies == {tool: UNKNOWN[promise] for tool, promise in SEMANTICS.items()}
 
 
 def test_the_guide_is_true(tmp_path, shell):

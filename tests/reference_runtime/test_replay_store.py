@@ -17,7 +17,7 @@ from reference_runtime.events import events
 from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Grant, Json, Rejected, Ticket
 from reference_runtime.turns import Turn
-from reference_runtime.workflow import Context, Workflow, workflow
+from reference_runtime.workflow import Context, OperationFailed, Workflow, workflow
 from tests.runtime_rig import EAGER, call, finish, plan, states, take, under, wait
 
 CODES = {"agent": "1"}
@@ -360,6 +360,36 @@ def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     assert status["state"] == "failed"
     assert status["reason"].startswith("raised: ValueError: no more (test_replay_store.py:")
     assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
+
+
+def test_a_denied_approval_is_not_for_the_function_to_catch(store):
+    """It fails the task for the denial, and the function is told nothing of it."""
+
+    @workflow("agent")
+    async def hopes(ctx: Context, _: object) -> str:
+        try:
+            await ctx.approve(ctx.call("ledger", id="pay"), id="ok")
+        except OperationFailed:
+            return "caught"
+        return "approved"
+
+    store.submit("t", work())
+    (approval,) = go(store, hopes)["approvals"]
+    store.decide("t", "ok", "deny", approval["digest"], "alice", "d1", "no")
+    status = go(store, hopes)
+    assert (status["state"], status["reason"]) == ("failed", "denied: ok by alice")
+
+
+def test_code_put_right_under_its_version_waits_for_a_retry(store):
+    """What it asked for otherwise was refused to that version; another one, or a word of somebody, has it tried."""
+    store.submit("t", work())
+    go(store, pay_twice)
+    finish(store, nonce="n1")
+    wrong = attrs.evolve(pay_otherwise, code="1")
+    assert go(store, wrong)["state"] == "blocked"
+    assert go(store, pay_twice)["state"] == "blocked"
+    store.retry("t", "r")
+    assert go(store, pay_twice)["state"] == "running"
 
 
 @pytest.mark.parametrize("is_late", [False, True])
