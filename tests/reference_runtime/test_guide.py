@@ -88,7 +88,8 @@ class Shell:
         return re.sub(r"(reference_runtime \w+)", rf"\1 {option} 127.0.0.1:{self.server}", command)
 
     def jobs(self) -> list[int]:
-        return [int(line) for line in self.type("jobs -p") if line.isdigit()]
+        """Those that run: bash may keep one that has ended in its list, until it is asked for in full."""
+        return [int(line) for line in self.type("jobs -rp") if line.isdigit()]
 
     def is_left_alone(self) -> bool:
         """Whether every process that was begun in it ends."""
