@@ -15,10 +15,13 @@ The frames of the log need no more: SQLite verifies their own checksums when it 
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
+from operator import eq
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -34,11 +37,14 @@ from reference_runtime.binding import (
 )
 from reference_runtime.logfile import LogFile
 
+_DATABASE = b"SQLite format 3\0"
+_PAGE_BYTES = 4096  # of every store: SQLite's own default
 _PAGE_BYTES_MIN = 512
 _LOG_HEADER = struct.Struct(">8I")  # magic, format, page size, checkpoints, two salts, two checksums
 _FRAME_HEADER = struct.Struct(">6I")  # page, size after a commit or 0, two salts, two checksums
 _MARK = struct.Struct(">4I")  # two salts, frames, checksum
 _MAGIC = 0x377F0682  # its last bit tells the byte order of the checksums
+_LOOK_FLAGS = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE
 _MARK_FLAGS = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_READWRITE
 
 
@@ -67,6 +73,46 @@ def log_damage(path: str, frames: int) -> str | None:
     if known is not None and known[0] == salts and frames < known[1]:
         return f"{log} is whole up to frame {frames} only, and {known[1]} were committed"
     return None
+
+
+def foreign(path: str, ours: frozenset[str]) -> str | None:
+    """What the file at `path` is instead of a store, in which there would be `ours`; None where it is one, was one before it
+    was damaged, or has nothing in it. Changes no byte of it. Raises apsw.Error where it cannot be read.
+    """
+    path = os.path.realpath(path) if Path(path).is_symlink() else path
+    if not Path(path).is_file():
+        return None
+    file = apsw.VFSFile(apsw.vfs_names()[0], path, [_LOOK_FLAGS, 0])  # not by `open`, as in `bound_to`
+    try:
+        head, second = file.xRead(RESERVED_AT + 1, 0), file.xRead(_PAGE_BYTES, _PAGE_BYTES)
+    finally:
+        file.xClose()
+    if not head or (head.startswith(_DATABASE) and head[RESERVED_AT:] == bytes([RESERVED_BYTES])):
+        return None
+    if not head.startswith(_DATABASE):
+        is_damaged = (
+            sum(map(eq, head, _DATABASE)) > len(_DATABASE) // 2 or _checksum(second, _PAGE_BYTES) == second[-4:]
+        )
+        is_left = is_damaged or is_log_left(path) or _head(Path(f"{path}-mark"), 1)
+        return None if is_left else "is no database"
+    found = _names(path)
+    is_ours = len(found & ours) > len(ours) // 2  # a store that lacks some of them is a damaged one
+    return None if is_ours or not found else f"is another database, with {', '.join(sorted(found)):.80} in it"
+
+
+def _names(path: str) -> set[str]:
+    """What a database has, its log included: read without a checkpoint, a file of shared memory, or a journal rolled back."""
+    if Path(f"{path}-journal").exists():
+        uri = f"file:{quote(path)}?immutable=1"
+        db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    else:
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        return {str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.close()
 
 
 def is_log_left(path: str) -> bool:

@@ -13,14 +13,18 @@ import json
 import random
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal
+
+import apsw
 
 from reference_runtime.clock import STEP_NS
 from reference_runtime.documents import check_spelling, parse, terms
 from reference_runtime.evolution import Transform
+from reference_runtime.integrity import foreign
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
-from reference_runtime.schema import SCHEMA_VERSION, leave, open_database
+from reference_runtime.schema import SCHEMA_VERSION, StoreError, leave, open_database, parts
 from reference_runtime.unparking import Unparking
 
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
@@ -53,6 +57,7 @@ class Store(Unparking):
         """Own the file at `path`; `transforms` carry what is saved over to newer code, `known` is the newest schema that the
         program knows. Raises `schema.StoreError`.
         """
+        _refuse_foreign(path)
         store = cls(open_database(path, known), policy or Policy(), rng or random.Random(random.getrandbits(64)))
         store.transforms = transforms or {}
         return store
@@ -175,4 +180,16 @@ class Store(Unparking):
         )
         self.db.executemany(
             "INSERT INTO dependency VALUES (?, ?, ?)", [(attempt, needed, step.id) for needed in step.needs]
+        )
+
+
+def _refuse_foreign(path: str) -> None:
+    """Refuse a file that is somebody else's before a byte is written to it. Raises `StoreError`."""
+    what = None
+    with suppress(OSError, ValueError, apsw.Error):  # what cannot be read is told about as it is opened
+        what = foreign(path, frozenset(parts(1)))
+    if what is not None:
+        raise StoreError(
+            "store-foreign",
+            f"{path} {what}; expected a file that this runtime made, or none: it is made on first use; nothing was changed",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import apsw
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_runtime import Store, StoreError, views
+from reference_runtime.__main__ import main
 from reference_runtime.binding import RESERVED_BYTES
 from reference_runtime.integrity import checked_vfs, log_damage, read_mark
 from tests.runtime_rig import call, plan
@@ -234,3 +236,81 @@ def test_a_store_is_opened_by_another_name(tmp_path):
     assert again._value("SELECT id FROM task") == "t"
     again.close()
     assert not (tmp_path / "link.db-wal").exists()
+
+
+# -- what never was a store
+
+
+def _plain(path: Path) -> None:
+    db = sqlite3.connect(path)
+    db.executescript("CREATE TABLE task (id); CREATE TABLE customer (name); PRAGMA user_version = 1;")
+    db.close()
+
+
+def _with_a_log(path: Path) -> None:
+    """All that it has is in its log still."""
+    db = sqlite3.connect(path.with_name("live.db"))
+    db.executescript("PRAGMA journal_mode = WAL; CREATE TABLE customer (name);")
+    for end in ("", "-wal"):
+        shutil.copy(path.with_name(f"live.db{end}"), f"{path}{end}")
+    db.close()
+
+
+def _with_a_journal(path: Path) -> None:
+    """A transaction was under way, and is to be rolled back by its owner."""
+    db = sqlite3.connect(path.with_name("live.db"), isolation_level=None)
+    db.executescript("PRAGMA cache_size = 1; CREATE TABLE customer (name);")
+    db.executemany("INSERT INTO customer VALUES (zeroblob(3000))", [()] * 50)
+    db.execute("BEGIN")
+    db.execute("UPDATE customer SET name = randomblob(3000)")
+    for end in ("", "-journal"):
+        shutil.copy(path.with_name(f"live.db{end}"), f"{path}{end}")
+    db.close()
+
+
+def _with_checksums_of_its_own(path: Path) -> None:
+    db = apsw.Connection(str(path))
+    db.reserve_bytes("main", 8)
+    db.execute("CREATE TABLE customer (name)")
+    db.close()
+
+
+def _text(path: Path) -> None:
+    path.write_bytes(b"hello")
+
+
+@pytest.mark.parametrize("make", [_plain, _with_a_log, _with_a_journal, _with_checksums_of_its_own, _text])
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_what_is_somebody_elses_is_refused_and_left_as_it_is(make, command, tmp_path, capsys, monkeypatch):
+    """Whatever state its owner left it in: nothing is written to it, and nothing is put beside it."""
+    monkeypatch.setattr("reference_runtime.__main__.Server", None)  # nobody gets as far as serving it
+    path = tmp_path / "own" / "s.db"
+    path.parent.mkdir()
+    make(path)
+    for other in path.parent.glob("live.db*"):
+        other.unlink()
+    before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    assert main([command, "--store", str(path)]) == 1
+    what = "is no database" if make is _text else "is another database, with customer"
+    assert f"error: store-foreign: {path} {what}" in capsys.readouterr().err
+    assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "beside"),
+    [(slice(0, 1), False), (slice(0, PAGE_BYTES), False), (slice(0, None), True), (slice(20, 21), False)],
+    ids=["one byte", "first page", "all pages", "reserved"],
+)
+def test_a_store_whose_beginning_is_damaged_is_no_strangers(damage, beside, files, tmp_path):
+    """Its other pages tell that it was one, and where there are none left, its mark."""
+    path = copied(files, tmp_path)
+    read_everything(path)  # the log is in the file now
+    data = bytearray(path.read_bytes())
+    data[damage] = b"\x55" * len(data[damage])
+    path.write_bytes(data)
+    assert path.with_name("s.db-mark").stat().st_size
+    path.with_name("s.db-wal").unlink(missing_ok=True)
+    if not beside:
+        path.with_name("s.db-mark").unlink()
+    with pytest.raises(StoreError, match="store-damaged"):
+        Store.open(str(path))

@@ -44,7 +44,7 @@ def test_other_files_are_refused(tmp_path):
     newer, none = tmp_path / "newer.db", tmp_path / "none.db"
     apsw.Connection(str(newer)).execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     none.write_bytes(b"not a database, and long enough to be sure" * 30)
-    for path, code in ((newer, "store-newer"), (none, "store-damaged"), (tmp_path / "no" / "s.db", "store-missing")):
+    for path, code in ((newer, "store-newer"), (none, "store-foreign"), (tmp_path / "no" / "s.db", "store-missing")):
         with pytest.raises(StoreError, match=code):
             Store.open(str(path))
 
