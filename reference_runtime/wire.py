@@ -46,6 +46,10 @@ class Reply:
 Reader = Callable[[trio.SocketStream], Awaitable[Reply]]
 
 
+class _Closed(Exception):  # noqa: N818 - what the peer did
+    """The receiver closed the connection before its answer had ended."""
+
+
 class _Wire:
     def __init__(self, host: str, port: int, timeout_ns: int, credentials: Credentials) -> None:
         self.host = host
@@ -98,6 +102,8 @@ class _Wire:
         with trio.move_on_after(self.timeout_ns / NS):
             try:
                 return await exchange
+            except _Closed:
+                raise Unknown(f"{self.host}:{self.port} closed the connection before it had answered") from None
             except (*LOST, h11.RemoteProtocolError, ValueError, KeyError, TypeError) as error:
                 raise Unknown(f"no answer: {type(error).__name__}: {self.credentials.hide(str(error))}") from None
         raise Unknown(f"no answer within {self.timeout_ns} ns")
@@ -141,11 +147,18 @@ def _query(request: Request) -> str:
 
 async def _read_response(connection: h11.Connection, stream: trio.SocketStream) -> Reply:
     """Status, JSON body, and what the headers say. Raises ValueError, or what h11 raises."""
-    status, headers, body = 0, dict[bytes, bytes](), bytearray()
+    status, headers, body, is_open = 0, dict[bytes, bytes](), bytearray(), True
     while True:
-        event = connection.next_event()
+        try:
+            event = connection.next_event()
+        except h11.RemoteProtocolError:
+            if is_open:
+                raise
+            raise _Closed from None  # h11 speaks of its own states
         if event is h11.NEED_DATA:
-            connection.receive_data(await stream.receive_some())
+            data = await stream.receive_some()
+            is_open = bool(data)
+            connection.receive_data(data)
         elif isinstance(event, h11.Response):
             status, headers = event.status_code, {name.lower(): value for name, value in event.headers}
         elif isinstance(event, h11.Data):
@@ -161,7 +174,7 @@ async def _read_response(connection: h11.Connection, stream: trio.SocketStream) 
                 retry_after_ns=int(retry_after) * NS if retry_after.isdigit() else 0,
             )
         elif isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
-            raise ValueError("the connection closed before the answer ended")
+            raise _Closed
 
 
 class LineTools(_Wire):
@@ -175,7 +188,7 @@ class LineTools(_Wire):
 async def _read_line(stream: trio.SocketStream) -> Reply:
     line = await Lines(stream).receive()
     if line is None:
-        raise ValueError("the connection closed before the answer")
+        raise _Closed
     if len(line) > BODY_BYTES_MAX:
         raise ValueError(f"an answer is at most {BODY_BYTES_MAX} bytes")
     answer = jsontext.read(line)

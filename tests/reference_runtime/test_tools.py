@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -154,6 +155,21 @@ def test_half_an_answer_is_an_unknown_outcome(scheme, answer):
     handler = (_http if scheme == "http" else _line)(answer, seen)
     assert isinstance(_ask(scheme, handler), Unknown)
     assert seen
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [
+        ("http", b""),
+        ("http", b"HTTP/1.1 200"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"),
+        ("lines", b""),
+    ],
+)
+def test_a_closed_connection_is_told_with_whose_it_was(scheme, answer):
+    """In words, and not in the terms of a library."""
+    said = str(_ask(scheme, (_http if scheme == "http" else _line)(answer, [])))
+    assert re.fullmatch(r"127\.0\.0\.1:\d+ closed the connection before it had answered", said)
 
 
 @pytest.mark.parametrize("scheme", ["http", "lines"])
