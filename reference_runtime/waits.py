@@ -60,7 +60,8 @@ class Waits(Approvals):
         """Whether this signal was taken before. Raises `Refusal` when its id was used for another one."""
         row = self._row("SELECT name, payload FROM event WHERE task = ? AND id = ?", task, id_)
         if row is not None and row != (name, canonical(payload)):
-            raise Refusal("conflict", f"signal {id_!r} of task {task!r} is known with another name or payload")
+            known = f"signal {id_!r} of task {task!r} is known with another name or payload"
+            raise Refusal("conflict", f"{known}; one more signal has an id of its own (`--id`)")
         return row is not None
 
     def buffer_signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> None:

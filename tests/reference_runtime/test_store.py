@@ -359,7 +359,7 @@ def test_a_signals_id_stands_for_one_signal(store):
     store.submit("t", plan(wait("w", "go")))
     store.signal("t", "1", "go", {"nonce": "n"})
     for name, payload in (("stop", {"nonce": "n"}), ("go", {"nonce": "m"})):
-        with pytest.raises(Refusal, match="conflict"):
+        with pytest.raises(Refusal, match=r"conflict: signal '1' .*; one more signal has an id of its own \(`--id`\)"):
             store.signal("t", "1", name, payload)
     with pytest.raises(Refusal, match="unknown-task"):
         store.signal("nobody", "1", "go", {})
