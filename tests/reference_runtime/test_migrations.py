@@ -110,12 +110,15 @@ def test_the_first_step_makes_what_version_1_was():
 
 
 def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path):
-    """A file that says version 1 and is not is refused by name, and nothing of it was changed."""
-    path = made(tmp_path / "s.db", "CREATE TABLE task (id TEXT); PRAGMA user_version = 1")
+    """A store of version 1 that lacks a table is refused by name, and nothing of it was changed."""
+    path = made(tmp_path / "s.db", f"{MIGRATIONS[0]}; DROP TABLE event; PRAGMA user_version = 1")
+    db = apsw.Connection(path)
+    before = db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    db.close()
     with pytest.raises(StoreError, match=r"store-damaged: .*schema 1"):
         Store.open(path)
     db = apsw.Connection(path)
-    assert db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall() == [("task",)]
+    assert db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall() == before
     assert db.pragma("user_version") == 1
 
 
