@@ -87,7 +87,7 @@ class Returned:
 
 @attrs.frozen
 class Raised:
-    """The workflow ended with an error. `trace` is where an error came from that nobody meant for a reader, in full."""
+    """The workflow ended with an error. `trace` is the way to an error that nobody meant for a reader."""
 
     reason: str
     trace: str = attrs.field(default="", eq=False, repr=False)

@@ -342,7 +342,7 @@ class Replay:
         elif (reason := _reason(error)) is not None:
             self.end = Raised(reason)
         else:
-            self.end = Raised(_said(error, frames), "".join(traceback.format_exception(error)))
+            self.end = Raised(_said(error, frames), "".join(traceback.format_tb(error.__traceback__)))
 
 
 @contextmanager

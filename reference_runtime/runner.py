@@ -12,7 +12,6 @@ taken, or comes at another place in the history, it is as if the function had ne
 from __future__ import annotations
 
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,7 +21,7 @@ import trio
 
 from reference_runtime.client import UNSAYABLE, Client, Patience
 from reference_runtime.commands import Command, Continued, End, Made, Outcome, Raised, Returned
-from reference_runtime.log import Log
+from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
 from reference_runtime.rpc import LINE_BYTES_MAX
@@ -39,8 +38,6 @@ WARM_MAX = 256
 #: How many turns a function takes one right after the other before it is the others' time.
 FOLLOWING_MAX = 8
 FOR_EVER = Patience(total_ns=None)
-#: A line of JSON, as are a worker's other ones; errors are told whether these are or not.
-_LOG = Log(lambda line: logging.getLogger(__name__).error("%s", line.rstrip("\n")))
 
 
 @attrs.define(eq=False)
@@ -110,8 +107,11 @@ def _end(end: End | None) -> Json:
 class Runner:
     """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits."""
 
-    def __init__(self, client: Client, workflows: Sequence[Workflow], execution: str, batch: int = 0) -> None:
+    def __init__(
+        self, client: Client, workflows: Sequence[Workflow], execution: str, batch: int = 0, *, log: Log = OFF
+    ) -> None:
         self.batch = batch
+        self.log = log
         self.client = client
         self.workflows: Mapping[str, Workflow] = {one.name: one for one in workflows}
         self.execution = execution
@@ -162,7 +162,7 @@ class Runner:
             self._holding.add(generation)
             try:
                 said, warm = await self._advance(turn, warm)
-                _tell_of(turn["task"], warm)
+                self._tell_of(turn["task"], warm)
                 turn, warm = await self._report(turn, said, warm)
             except Refusal:
                 return
@@ -230,7 +230,7 @@ class Runner:
         turn = {"attempt": attempt, "segment": warm.segment, "length": warm.length, "outcomes": warm.seen + 1}
         try:
             said = advance(warm, [accepted(operation, answer)])
-            _tell_of(attempt.rpartition(".")[0], warm)
+            self._tell_of(attempt.rpartition(".")[0], warm)
         except Exception:  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
             said = _troubled("refused")
         if said["trouble"]:
@@ -254,16 +254,15 @@ class Runner:
         if "turn" in came_to and self._nursery is not None:
             self._nursery.start_soon(self._perform, came_to["turn"])
 
+    def _tell_of(self, task: str, warm: Warm | None) -> None:
+        """Have the worker's log say where an error came from that ended a function."""
+        if warm is not None and isinstance(warm.replay.end, Raised) and warm.replay.end.trace:
+            self.log("raised", task=task, workflow=warm.workflow, traceback=warm.replay.end.trace)
+
     def _keep(self, attempt: str, warm: Warm) -> None:
         self._warm[attempt] = warm
         if len(self._warm) > WARM_MAX:
             _let_go(self._warm.popitem(last=False)[1])
-
-
-def _tell_of(task: str, warm: Warm | None) -> None:
-    """Have the worker's log say where an error came from that ended a function."""
-    if warm is not None and isinstance(warm.replay.end, Raised) and warm.replay.end.trace:
-        _LOG("raised", task=task, workflow=warm.workflow, traceback=warm.replay.end.trace)
 
 
 def _let_go(warm: Warm | None) -> None:

@@ -102,7 +102,7 @@ class Worker:
                 nursery.start_soon(self._keep_leases)
                 async with trio.open_nursery() as beginning:
                     if self.workflows:
-                        self._runner = Runner(self.client, self.workflows, self.execution, self.batch)
+                        self._runner = Runner(self.client, self.workflows, self.execution, self.batch, log=self.log)
                         beginning.start_soon(self._runner.run)
                     await self._begin(nursery)
             await self._leave()

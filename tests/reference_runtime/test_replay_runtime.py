@@ -13,6 +13,7 @@ import trio
 from reference_runtime import Client, Patience, Rejected, Unknown, Worker, runner
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
+from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json
 from reference_runtime.workflow import Context, OperationFailed, Workflow, workflow
 from tests.runtime_rig import DEADLINE_S, MS, FakeTools, call, par, plan, served, sleep, states, until, wait
@@ -32,8 +33,8 @@ async def agent(ctx: Context, input_: Any) -> Json:
 
 
 @contextlib.asynccontextmanager
-async def _worker(port: int, tools: FakeTools, *workflows: Workflow) -> AsyncIterator[Worker]:
-    one = Worker(Client("127.0.0.1", port), tools, workflows=workflows)
+async def _worker(port: int, tools: FakeTools, *workflows: Workflow, log: Log = OFF) -> AsyncIterator[Worker]:
+    one = Worker(Client("127.0.0.1", port), tools, workflows=workflows, log=log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(one.run)
         yield one
@@ -44,12 +45,14 @@ def _client(port: int) -> Client:
     return Client("127.0.0.1", port, patience=Patience(total_ns=DEADLINE_S * 1000 * MS))
 
 
-def _run(tmp_path: Any, document: Json, workflows: Sequence[Workflow], tools: FakeTools | None = None) -> Json:
+def _run(
+    tmp_path: Any, document: Json, workflows: Sequence[Workflow], tools: FakeTools | None = None, log: Log = OFF
+) -> Json:
     """Have one document done by one worker; its last status, with the history it left."""
 
     async def main() -> Json:
         async with served(tmp_path / "s.db") as (server, port), _client(port) as client:
-            async with _worker(port, tools or FakeTools(), *workflows):
+            async with _worker(port, tools or FakeTools(), *workflows, log=log):
                 await client.submit("t", document)
                 status = await until(client, "t", "done", "failed", "blocked")
             history = server.store._rows("SELECT branch, sequence, kind, id FROM command_history ORDER BY number")
@@ -205,7 +208,7 @@ def test_a_forgotten_await_parks_the_task(tmp_path, monkeypatch, warm_max):
     assert (done["result"], len(tools.calls)) == ("b#1", 2)
 
 
-def test_where_an_error_came_from_is_in_the_workers_log(tmp_path, caplog):
+def test_where_an_error_came_from_is_in_the_workers_log(tmp_path):
     """One line of JSON with the whole way there, once; the task's reason has the line alone."""
 
     @workflow("agent")
@@ -213,11 +216,12 @@ def test_where_an_error_came_from_is_in_the_workers_log(tmp_path, caplog):
         answer = await ctx.call("ledger", id="a")
         return str(answer["no such thing"])
 
-    status = _run(tmp_path, WORK, [stumbles])
+    lines: list[str] = []
+    status = _run(tmp_path, WORK, [stumbles], log=Log(lines.append))
     line = stumbles.function.__code__.co_firstlineno + 3
     assert status["reason"] == f"raised: KeyError: 'no such thing' (test_replay_runtime.py:{line})"
-    (told,) = [json.loads(one.getMessage()) for one in caplog.records if one.name == runner.__name__]
-    assert (told["event"], told["task"], told["workflow"]) == ("raised", "t", "agent")
+    (told,) = [one for one in map(json.loads, lines) if one["event"] == "raised"]
+    assert (told["task"], told["workflow"]) == ("t", "agent")
     assert f'line {line}, in stumbles\n    return str(answer["no such thing"])' in told["traceback"]
 
 
