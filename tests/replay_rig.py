@@ -135,3 +135,18 @@ def again(log: Log, chunks: random.Random) -> list[Command]:
         if told == len(log.outcomes):
             return known
         told = min(len(log.outcomes), told + chunks.randrange(1, 4))
+
+
+CTX = Context("t")
+
+
+def begin(function: Callable[[], Any], recorded: tuple[Any, ...] | list[Any] = (), prefix: str = "") -> Replay:
+    return Replay(function, recorded, prefix)
+
+
+def ok(operation: str, nonce: str = "n", **more: Any) -> Outcome:
+    return Outcome(operation, "succeeded", {"nonce": nonce, **more})
+
+
+def ids(replay: Replay) -> list[str]:
+    return [command.id for command in replay.fresh]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import os
 import random
 import subprocess
@@ -18,25 +17,11 @@ import trio
 from hypothesis import given, settings
 
 from reference_runtime import replay as replaying
-from reference_runtime.commands import Command, Continued, Divergence, Made, Misuse, Outcome, Raised, Returned, Stopped
+from reference_runtime.commands import Command, Divergence, Misuse, Outcome, Returned, Stopped
 from reference_runtime.model import digest
 from reference_runtime.replay import Replay
-from reference_runtime.workflow import Context, OperationFailed
-from tests.replay_rig import PROGRAMS, Log, again, live, perform
-
-CTX = Context("t")
-
-
-def _begin(function: Callable[[], Any], recorded: tuple[Any, ...] | list[Any] = (), prefix: str = "") -> Replay:
-    return Replay(function, recorded, prefix)
-
-
-def _ok(operation: str, nonce: str = "n", **more: Any) -> Outcome:
-    return Outcome(operation, "succeeded", {"nonce": nonce, **more})
-
-
-def _ids(replay: Replay) -> list[str]:
-    return [command.id for command in replay.fresh]
+from reference_runtime.workflow import OperationFailed
+from tests.replay_rig import CTX, PROGRAMS, Log, again, begin, ids, live, ok, perform
 
 
 @settings(max_examples=400, deadline=None)
@@ -120,11 +105,11 @@ def test_the_order_of_acceptance_wakes():
 
         await CTX.gather(one("a"), one("b"))
 
-    replay = _begin(agent)
+    replay = begin(agent)
     replay.recorded()
     for id_ in "ba":
-        replay.deliver(_ok(id_))
-    assert _ids(replay) == ["after-b", "after-a"]
+        replay.deliver(ok(id_))
+    assert ids(replay) == ["after-b", "after-a"]
     replay.close()
 
 
@@ -142,16 +127,16 @@ def _drawing(*, draws: int) -> Callable[[], Any]:
 @pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 2), (2, 0)])
 def test_a_draw_more_or_less_shifts_nothing(before, after):
     """Code with another number of draws keeps the ids of all later operations, and goes on with their outcomes."""
-    old = _begin(_drawing(draws=before))
+    old = begin(_drawing(draws=before))
     outcomes, commands = [], []
     while old.end is None:
         commands += old.fresh
-        outcomes += [_ok(one.id, "0.5") for one in old.fresh]
+        outcomes += [ok(one.id, "0.5") for one in old.fresh]
         fresh = old.fresh
         old.recorded()
         for one in fresh:
-            old.deliver(_ok(one.id, "0.5"))
-    new = _begin(_drawing(draws=after), commands)
+            old.deliver(ok(one.id, "0.5"))
+    new = begin(_drawing(draws=after), commands)
     for outcome in outcomes:
         new.deliver(outcome)
     while new.end is None:
@@ -160,7 +145,7 @@ def test_a_draw_more_or_less_shifts_nothing(before, after):
         assert {one.kind for one in drawn} == {"nondet"}
         new.recorded()
         for one in drawn:
-            new.deliver(_ok(one.id, "0.25"))
+            new.deliver(ok(one.id, "0.25"))
     assert new.check() is None
     assert new.end == old.end
 
@@ -193,10 +178,10 @@ async def _longer() -> None:
 )
 def test_a_divergence_shows_both_commands(other, expected, got):
     """A command of another name, with other arguments, or none at all, is told beside the one in history."""
-    old = _begin(_two("a", "b"))
-    old.deliver(_ok("a"))
-    new = _begin(other, old.fresh)
-    new.deliver(_ok("a"))
+    old = begin(_two("a", "b"))
+    old.deliver(ok("a"))
+    new = begin(other, old.fresh)
+    new.deliver(ok("a"))
     trouble = new.check()
     assert isinstance(trouble, Divergence)
     assert expected in str(trouble.expected)
@@ -217,26 +202,26 @@ def test_a_divergence_shows_arguments_where_they_are_at_hand():
 
         return agent
 
-    (known,) = _begin(sleeper(1)).fresh
+    (known,) = begin(sleeper(1)).fresh
     told = Command(known.branch, known.sequence, known.kind, known.id, known.digest)
-    both = str(_begin(sleeper(2), [known]).check())
+    both = str(begin(sleeper(2), [known]).check())
     assert f"history has main:1 sleep 's' {known.digest[:12]} {{\"ns\":1}}, the code has main:1 sleep 's' " in both
     assert both.endswith(' {"ns":2}')
-    assert f"history has main:1 sleep 's' {known.digest[:12]}, the code" in str(_begin(sleeper(2), [told]).check())
-    long = str(_begin(sleeper(2, "x" * 1000), [told]).check())
+    assert f"history has main:1 sleep 's' {known.digest[:12]}, the code" in str(begin(sleeper(2), [told]).check())
+    long = str(begin(sleeper(2, "x" * 1000), [told]).check())
     assert long.endswith("x…")
     assert len(long) < 500
 
 
 def test_code_that_goes_on_where_history_ends_is_compatible():
     """What is added after everything that was recorded is new work, not a divergence."""
-    old = _begin(_two("a", "b"))
-    old.deliver(_ok("a"))
-    new = _begin(_longer, old.fresh)
+    old = begin(_two("a", "b"))
+    old.deliver(ok("a"))
+    new = begin(_longer, old.fresh)
     for id_ in "ab":
-        new.deliver(_ok(id_))
+        new.deliver(ok(id_))
     assert new.check() is None
-    assert _ids(new) == ["c"]
+    assert ids(new) == ["c"]
     for one in (old, new):
         one.close()
 
@@ -260,7 +245,7 @@ def test_a_foreign_await_is_refused_by_name(foreign, named):
         await CTX.call("ledger")
 
     async def hosted():
-        return _begin(agent)
+        return begin(agent)
 
     replay = trio.run(hosted)
     assert isinstance(replay.check(), Misuse)
@@ -278,7 +263,7 @@ def test_an_id_is_used_once():
     async def agent():
         await CTX.gather(CTX.call("ledger", id="a"), CTX.call("reader", id="a"))
 
-    replay = _begin(agent)
+    replay = begin(agent)
     assert "'a' is asked for twice" in str(replay.check())
     replay.close()
 
@@ -300,14 +285,14 @@ def test_an_id_that_is_given_is_one(id_, fault, prefix):
     async def agent():
         await CTX.gather(CTX.wait("some\nname"), CTX.call("ledger", id=id_))
 
-    replay = _begin(agent, prefix=prefix)
+    replay = begin(agent, prefix=prefix)
     assert fault in str(replay.check())
     spec = {**CTX.call("ledger").leaf, "id": prefix + id_}
     known = [
         Command("all1.0", 1, "wait", f"{prefix}all1.0.some\nname#1", replay.fresh[0].digest),
         Command("all1.1", 1, "call", prefix + id_, digest(spec)),
     ]
-    later = _begin(agent, known, prefix)
+    later = begin(agent, known, prefix)
     assert (later.check(), later.fresh) == (None, [])
     for one in (replay, later):
         one.close()
@@ -321,7 +306,7 @@ def test_history_is_bounded(monkeypatch):
         while True:
             await CTX.compensate("a", "ledger", {})
 
-    replay = _begin(agent)
+    replay = begin(agent)
     assert "continue_as_new" in str(replay.check())
     replay.close()
 
@@ -340,14 +325,14 @@ def test_a_race_stops_its_losers():
     async def agent():
         return await CTX.race(loser(), CTX.call("ledger", id="fast"))
 
-    replay = _begin(agent)
+    replay = begin(agent)
     replay.recorded()
-    replay.deliver(_ok("fast", "n1"))
+    replay.deliver(ok("fast", "n1"))
     assert replay.end == Returned((1, {"nonce": "n1"}))
     assert [(one.kind, one.spec["operations"]) for one in replay.fresh] == [("abandon", ["slow", "never"])]
     assert left == ["stopped"]
     before = replay.end
-    replay.deliver(_ok("slow"))
+    replay.deliver(ok("slow"))
     assert replay.end == before
 
 
@@ -366,249 +351,13 @@ def test_a_failure_stops_what_runs_beside_it():
         except OperationFailed as failed:
             return failed.reason
 
-    replay = _begin(agent)
+    replay = begin(agent)
     replay.recorded()
     replay.deliver(Outcome("pay", "failed", None, "no money"))
-    assert _ids(replay) == ["abandon#1", "tidy"]
+    assert ids(replay) == ["abandon#1", "tidy"]
     assert replay.end is None
-    replay.deliver(_ok("tidy"))
+    replay.deliver(ok("tidy"))
     assert replay.end == Returned("no money")
-
-
-async def _forgets_a_call(ctx: Context) -> None:
-    ctx.call("ledger", id="a")
-
-
-async def _forgets_a_compensation(ctx: Context) -> None:
-    ctx.compensate("pay", "ledger", {})
-    await ctx.call("ledger", id="pay")
-
-
-async def _forgets_a_draw_in_a_branch(ctx: Context) -> None:
-    async def part() -> None:
-        await ctx.call("ledger", id="pay")
-        ctx.now()
-
-    await ctx.gather(part(), _part(ctx))
-
-
-async def _part(ctx: Context) -> None:
-    await ctx.wait("go", id="go")
-
-
-async def _forgets_a_gather(ctx: Context) -> None:
-    ctx.gather(ctx.call("ledger", id="a"), ctx.call("ledger", id="b"))
-
-
-async def _forgets_and_cuts(ctx: Context) -> None:
-    ctx.operation({"op": "sleep", "ns": 1, "id": "s"})
-    ctx.continue_as_new(1)
-
-
-def _noting(function: Callable[[Context], Any]) -> Replay:
-    """A function, with a context that notes what it makes, as a runner begins it; all it asks for has succeeded."""
-    made = Made()
-    replay = Replay(lambda: function(Context("t", 1, made)), made=made)
-    for operation in ("pay", "go"):
-        replay.deliver(_ok(operation))
-    return replay
-
-
-@pytest.mark.parametrize(
-    ("function", "named"),
-    [
-        (_forgets_a_call, "call 'a'"),
-        (_forgets_a_compensation, "compensate 'compensate'"),
-        (_forgets_a_draw_in_a_branch, "draw 'time'"),
-        (_forgets_a_gather, "gather of 2"),
-        (_forgets_and_cuts, "sleep 's'"),
-    ],
-)
-def test_what_was_never_awaited_is_told(function, named):
-    """A function is not over while something it made of its context was forgotten; what was forgotten is named."""
-    replay = _noting(function)
-    assert str(replay.check()) == (
-        f"refused: the function is over, and {named} was made but never awaited, so it was not done;"
-        " await it, or make it only where it is awaited"
-    )
-    assert replay.end is None
-    replay.close()
-
-
-async def _raises(ctx: Context) -> None:
-    ctx.call("ledger", id="a")
-    raise OperationFailed("b", "no")
-
-
-async def _approves_only(ctx: Context) -> None:
-    await ctx.approve(ctx.call("ledger", id="a"), id="go")
-
-
-async def _loses_a_race(ctx: Context) -> None:
-    async def loser() -> None:
-        later = ctx.call("ledger", id="later")
-        await ctx.wait("never", id="never")
-        await later
-
-    async def failing() -> None:
-        ctx.call("ledger", id="unused")
-        raise OperationFailed("b", "no")
-
-    await ctx.race(loser(), ctx.wait("go", id="go"))
-    with pytest.raises(OperationFailed):
-        await ctx.gather(failing())
-
-
-async def _awaits_later(ctx: Context) -> None:
-    both: list[Any] = [ctx.call("ledger", id="pay"), ctx.race(ctx.wait("go", id="go"), ctx.sleep(5, id="slow"))]
-    for one in both:
-        await one
-
-
-@pytest.mark.parametrize(
-    ("function", "end"),
-    [
-        (_raises, Raised("no")),
-        (_approves_only, Returned(None)),
-        (_loses_a_race, Returned(None)),
-        (_awaits_later, Returned(None)),
-    ],
-)
-def test_what_is_not_needed_is_not_forgotten(function, end):
-    """What was about to be done when an error came or a race was lost, what is only approved, and what is awaited later."""
-    replay = _noting(function)
-    assert (replay.check(), replay.end) == (None, end)
-
-
-def test_ends():
-    """A value, an error in words, a failed operation by its reason, and a cut with its state."""
-
-    async def returns():
-        return 3
-
-    async def raises():
-        raise KeyError("x")
-
-    async def fails():
-        raise OperationFailed("a", "a failed: no")
-
-    async def cuts():
-        await CTX.gather(_cut())
-
-    ends = [_begin(one).end for one in (returns, raises, fails, cuts)]
-    line = raises.__code__.co_firstlineno + 1
-    raised = Raised(f"raised: KeyError: 'x' (test_replay.py:{line})")
-    assert ends == [Returned(3), raised, Raised("a failed: no"), Continued({"n": 1})]
-
-
-def test_an_error_is_told_with_the_users_own_line():
-    """Inside Python's own code, or this package's, it is the line that went there; the whole way is kept beside it."""
-
-    async def decodes():
-        json.loads("{")
-
-    async def misspells():
-        await CTX.gather(CTX.wait("never"), _coloured())
-
-    for function, where in ((decodes, decodes), (misspells, _coloured)):
-        end = _begin(function).end
-        assert isinstance(end, Raised)
-        assert end.reason.endswith(f" (test_replay.py:{where.__code__.co_firstlineno + 1})")
-        assert f"{function.__code__.co_firstlineno + 1}, in {function.__name__}" in end.trace
-
-
-async def _coloured() -> None:
-    await CTX.call("ledger", colour="red")
-
-
-@pytest.mark.parametrize(
-    ("needs_a_loop", "named"),
-    [
-        (functools.partial(asyncio.sleep, 1), "asyncio.tasks.sleep (RuntimeError: no running event loop)"),
-        (lambda: asyncio.Queue().get(), "asyncio.queues.Queue.get (AttributeError: "),
-    ],
-)
-def test_what_needs_an_event_loop_is_refused_by_name(needs_a_loop, named):
-    """It is a foreign await like any other: the code may be put right, and the task goes on."""
-
-    async def waits():
-        await needs_a_loop()
-
-    async def agent():
-        await CTX.gather(waits())
-
-    replay = _begin(agent)
-    line = waits.__code__.co_firstlineno + 1
-    assert str(replay.check()).startswith(
-        f"refused: a workflow may await operations of its context only; {__file__}:{line} awaits {named}"
-    )
-    assert (replay.end, replay.fresh) == (None, [])
-    replay.close()
-
-
-def test_an_error_of_ones_own_is_no_missing_loop():
-    """Also a RuntimeError: it ends the function."""
-
-    async def raises():
-        raise RuntimeError("no more")
-
-    end = _begin(raises).end
-    assert isinstance(end, Raised)
-    assert end.reason.startswith("raised: RuntimeError: no more (")
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (SystemExit(3), "raised: SystemExit: 3"),
-        (asyncio.CancelledError(), "raised: CancelledError: "),
-        (GeneratorExit(), "raised: GeneratorExit: "),
-        (BaseExceptionGroup("two", [SystemExit(1)]), "raised: BaseExceptionGroup: two (1 sub-exception)"),
-        (
-            UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
-            "raised: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
-        ),
-    ],
-)
-@pytest.mark.parametrize("depth", [0, 1])
-def test_whatever_a_workflow_raises_is_its_own_end(error, said, depth):
-    """Also what would end a process: others have their work in hand in the same one."""
-
-    async def raises():
-        raise error
-
-    async def within():
-        await CTX.gather(raises(), CTX.wait("never"))
-
-    line = raises.__code__.co_firstlineno + 1
-    assert _begin(within if depth else raises).end == Raised(f"{said} (test_replay.py:{line})")
-
-
-def test_an_interrupt_is_no_end_of_a_workflow():
-    """It was meant for the worker, in whose code ever it arrived."""
-
-    async def interrupted():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        _begin(interrupted)
-
-
-def _plain() -> dict[str, int]:
-    return {"n": 1}
-
-
-async def _yielding() -> Any:
-    yield 1
-
-
-@pytest.mark.parametrize(("function", "named"), [(_plain, "dict"), (_yielding, "async_generator")])
-def test_a_function_that_cannot_be_driven_is_refused(function, named):
-    """It may be mended, and tried again; what it asked for is nothing."""
-    replay = _begin(function)
-    assert str(replay.check()) == f"refused: a workflow is an async function that returns; this one gave {named}"
-    assert (replay.end, replay.fresh) == (None, [])
-    replay.close()
 
 
 def test_what_is_asked_for_is_what_was_said_when_it_was():
@@ -627,9 +376,9 @@ def test_what_is_asked_for_is_what_was_said_when_it_was():
     async def agent():
         await CTX.gather(one(), two())
 
-    replay = _begin(agent)
-    replay.deliver(_ok("a"))
-    replay.deliver(_ok("b"))
+    replay = begin(agent)
+    replay.deliver(ok("a"))
+    replay.deliver(ok("b"))
     (asked,) = [command for command in replay.fresh if command.id == "c"]
     assert asked.spec["params"] == {"log": ["a"]}
     assert asked.digest == digest(asked.spec)
@@ -642,7 +391,7 @@ def test_a_compensation_has_the_limits_of_a_call():
     async def agent():
         await CTX.compensate("a", "ledger", {"n": 1}, secret="bank", tries=2)
 
-    (asked,) = _begin(agent).fresh
+    (asked,) = begin(agent).fresh
     said = {"op": "compensate", "of": "a", "service": "ledger", "params": {"n": 1}, "secret": "bank", "tries": 2}
     assert asked.spec == {**said, "id": "compensate#1"}
 
@@ -653,14 +402,10 @@ def test_a_signal_with_nothing_in_it_has_come():
     async def agent():
         return [await CTX.wait("go", timeout_ns=5), await CTX.wait("go", timeout_ns=5)]
 
-    replay = _begin(agent)
+    replay = begin(agent)
     replay.deliver(Outcome("go#1", "succeeded", {}))
     replay.deliver(Outcome("go#2", "succeeded"))
     assert replay.end == Returned([{}, None])
-
-
-async def _cut() -> None:
-    CTX.continue_as_new({"n": 1})
 
 
 def test_ids_of_a_later_segment_are_its_own():
@@ -671,8 +416,8 @@ def test_ids_of_a_later_segment_are_its_own():
         await CTX.call("mailer", id="note")
         await CTX.approve(first)
 
-    replay = _begin(agent, prefix="2~")
-    replay.deliver(_ok("2~note"))
+    replay = begin(agent, prefix="2~")
+    replay.deliver(ok("2~note"))
     note, approve = replay.fresh
     assert note.id == "2~note"
     assert (approve.spec["of"], approve.spec["action"]["id"]) == ("2~pay", "2~pay")
