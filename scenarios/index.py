@@ -140,13 +140,15 @@ class Facts:
     def uncertain(self, request: Request, before: int | None = None) -> bool:
         """Could the harness be left not knowing what became of this request (as of event `before`)?
 
-        Nothing definite was sent, or the worker was cut before the operation is known accepted.
+        Nothing definite was sent, or the worker was cut before the operation is known accepted: also while the request was on
+        its way, so that nobody was there to be answered.
         """
         end = len(self.history.events) if before is None else before
         definite = request.replied_at is not None and request.replied_at < end and not request.unanswered
         if not definite or request.idle:
             return not definite
-        cut = self.cut_at(request)
+        died = self.died.get(request.event.incarnation, request.at)
+        cut = died if died < request.at else self.cut_at(request)
         return cut is not None and cut < end and cut < self.accepted_at.get(request.op, end)
 
     def unexplained(self, op: str) -> Iterator[tuple[Request, Request]]:

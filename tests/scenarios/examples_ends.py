@@ -50,6 +50,11 @@ holds(
 )
 holds(
     "DUR-6",
+    "a mail arrives as its worker is dead, and nobody hears that it has",
+    ended(up(plan("a ledger", "m mailer a")).call("a").crash().call("m", by=1), "blocked"),
+)
+holds(
+    "DUR-6",
     "look-ups find nothing, which they may do too early",
     ended(up(plan("a registry", "b ledger a")).request("a").crash().look_up("a"), "blocked"),
 )
