@@ -93,9 +93,18 @@ _LESS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+#: Fields that tell what somebody has asked for, and how that is asked; where nobody has, a status is all that tells of it.
+_ASKED = {"paused": "pause", "cancel": "cancel"}
+
+
 def _without(field: str, value: Any) -> Callable[[History], History]:
-    fields = {field: value}
-    return lambda history: of_statuses(history, lambda status: attrs.evolve(status, **fields))
+    def edit(history: History) -> History:
+        asked = {event.verb for event in history.events if isinstance(event, Asked)}
+        if _ASKED.get(field, "status") not in {*asked, "status"}:
+            return history
+        return of_statuses(history, lambda status: attrs.evolve(status, **{field: value}))
+
+    return edit
 
 
 RIGHT.update({f"statuses have no {field}": _without(field, value) for field, value in _LESS.items()})
