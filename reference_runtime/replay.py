@@ -17,15 +17,11 @@ id alone and take no number, so that one draw more shifts nothing. The check of 
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from traceback import walk_tb
-from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
@@ -51,9 +47,8 @@ from reference_runtime.commands import (
 )
 from reference_runtime.ids import fault_of
 from reference_runtime.model import Json, canonical, digest
+from reference_runtime.whereabouts import awaited, foreign, frames_of, lacks_a_loop, reason_of, said
 
-Frames: TypeAlias = list[tuple[FrameType, int]]
-_OWN = __name__.partition(".")[0]
 _CONTEXT_ONLY = "a workflow may await operations of its context only"
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
 COMMANDS_MAX = 10_000
@@ -211,7 +206,7 @@ class Replay:
             self._refuse_foreign(branch, asked)
 
     def _refuse_foreign(self, branch: _Branch, asked: object) -> None:
-        message = f"{_CONTEXT_ONLY}; {_foreign(branch.coroutine, asked)}"
+        message = f"{_CONTEXT_ONLY}; {foreign(branch.coroutine, asked)}"
         self.trouble = Misuse(message)
         with _whatever_it_raises():
             branch.coroutine.throw(ForeignAwait(message))  # so that what it entered is left in order
@@ -336,13 +331,13 @@ class Replay:
 
     def _raised(self, error: BaseException) -> None:
         """End by an error, unless it is what an await of another package comes to where no event loop runs."""
-        frames = [(frame, line) for frame, line in walk_tb(error.__traceback__) if _package(frame) != _OWN]
-        if _lacks_a_loop(error, frames):
-            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {_awaited(frames)} ({type(error).__name__}: {error})")
-        elif (reason := _reason(error)) is not None:
+        frames = frames_of(error)
+        if lacks_a_loop(error, frames):
+            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {awaited(frames)} ({type(error).__name__}: {error})")
+        elif (reason := reason_of(error)) is not None:
             self.end = Raised(reason)
         else:
-            self.end = Raised(_said(error, frames), "".join(traceback.format_tb(error.__traceback__)))
+            self.end = Raised(said(error, frames), "".join(traceback.format_tb(error.__traceback__)))
 
 
 @contextmanager
@@ -370,19 +365,6 @@ def _fault_of(id_: str | None) -> str | None:
     return fault_of(id_)
 
 
-def _foreign(coroutine: Any, asked: object) -> str:
-    """What is awaited, and on which line: the first thing in the chain of awaits that is of another package."""
-    own, where, one = "", "", coroutine
-    while (frame := getattr(one, "cr_frame", None) or getattr(one, "gi_frame", None)) is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        own = own or module.partition(".")[0]
-        if module.partition(".")[0] != own:
-            return f"{where} awaits {module}.{one.__qualname__}"
-        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        one = getattr(one, "cr_await", None) or getattr(one, "gi_yieldfrom", None)
-    return f"{where} awaits {type(asked).__module__}.{type(asked).__qualname__}"
-
-
 def _named(leaf: Json, id_: str, prefix: str) -> Json:
     """A leaf with its id; other operations it speaks of are those of the same history."""
     named = {**leaf, "id": id_}
@@ -398,42 +380,6 @@ def _named(leaf: Json, id_: str, prefix: str) -> Json:
 def _name(branch: _Branch, name: str) -> str:
     number = branch.count(name)
     return f"{branch.path}.{name}#{number}" if branch.path else f"{name}#{number}"
-
-
-def _reason(error: BaseException) -> str | None:
-    """The `reason` that an error carries itself, if that was meant for a reader."""
-    reason = None if isinstance(error, UnicodeError | OSError) else getattr(error, "reason", None)
-    return reason if isinstance(reason, str) else None
-
-
-def _said(error: BaseException, frames: Frames) -> str:
-    """An error as a reason, with the innermost line that is neither Python's own nor this package's."""
-    said = f"raised: {type(error).__name__}: {error}"
-    users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
-    return f"{said} ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else said
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-def _lacks_a_loop(error: BaseException, frames: Frames) -> bool:
-    """Whether an error is how asyncio says that it does not run; some of its parts just trip over the loop that is missing."""
-    if not frames or not isinstance(error, RuntimeError | AttributeError):
-        return False
-    return str(error) == "no running event loop" or _package(frames[-1][0]) == "asyncio"
-
-
-def _awaited(frames: Frames) -> str:
-    """What was awaited, and on which line, as far as an error tells: the first frame that is of another package."""
-    own = [_package(frame) == _package(frames[0][0]) for frame, _ in frames]
-    first = own.index(False) if False in own else len(frames)
-    frame, line = frames[first - 1]
-    what = "what needs an event loop"
-    if first < len(frames):
-        awaited = frames[first][0]
-        what = f"{awaited.f_globals.get('__name__', '')}.{awaited.f_code.co_qualname}"
-    return f"{frame.f_code.co_filename}:{line} awaits {what}"
 
 
 def _coroutine(part: Awaitable[Any]) -> Coroutine[Any, Any, Any]:

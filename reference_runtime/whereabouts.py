@@ -1,0 +1,67 @@
+"""Whereabouts: where in its author's code a workflow function awaits something, or came upon an error, in words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
+from typing import Any, TypeAlias
+
+#: Frames that are not this package's, the outermost first, each with its line.
+Frames: TypeAlias = list[tuple[FrameType, int]]
+_OWN = __name__.partition(".")[0]
+
+
+def frames_of(error: BaseException) -> Frames:
+    """The way to an error."""
+    return [(frame, line) for frame, line in walk_tb(error.__traceback__) if _package(frame) != _OWN]
+
+
+def foreign(coroutine: Any, asked: object) -> str:
+    """What is awaited, and on which line: the first thing in the chain of awaits that is of another package."""
+    own, where, one = "", "", coroutine
+    while (frame := getattr(one, "cr_frame", None) or getattr(one, "gi_frame", None)) is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        own = own or module.partition(".")[0]
+        if module.partition(".")[0] != own:
+            return f"{where} awaits {module}.{one.__qualname__}"
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        one = getattr(one, "cr_await", None) or getattr(one, "gi_yieldfrom", None)
+    return f"{where} awaits {type(asked).__module__}.{type(asked).__qualname__}"
+
+
+def awaited(frames: Frames) -> str:
+    """What was awaited, and on which line, as far as an error tells: the first frame that is of another package."""
+    own = [_package(frame) == _package(frames[0][0]) for frame, _ in frames]
+    first = own.index(False) if False in own else len(frames)
+    frame, line = frames[first - 1]
+    what = "what needs an event loop"
+    if first < len(frames):
+        strange = frames[first][0]
+        what = f"{strange.f_globals.get('__name__', '')}.{strange.f_code.co_qualname}"
+    return f"{frame.f_code.co_filename}:{line} awaits {what}"
+
+
+def lacks_a_loop(error: BaseException, frames: Frames) -> bool:
+    """Whether an error is how asyncio says that it does not run; some of its parts just trip over the loop that is missing."""
+    if not frames or not isinstance(error, RuntimeError | AttributeError):
+        return False
+    return str(error) == "no running event loop" or _package(frames[-1][0]) == "asyncio"
+
+
+def reason_of(error: BaseException) -> str | None:
+    """The `reason` that an error carries itself, if that was meant for a reader."""
+    reason = None if isinstance(error, UnicodeError | OSError) else getattr(error, "reason", None)
+    return reason if isinstance(reason, str) else None
+
+
+def said(error: BaseException, frames: Frames) -> str:
+    """An error as a reason, with the innermost line that is neither Python's own nor this package's."""
+    words = f"raised: {type(error).__name__}: {error}"
+    users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
+    return f"{words} ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else words
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
