@@ -24,6 +24,7 @@ from reference_runtime.connections import Connections, descriptors_for, keep_ali
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
 from reference_runtime.log import OFF, Log, to_standard_error
+from reference_runtime.memory import keep_freed
 from reference_runtime.model import Refusal
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import Server
@@ -76,6 +77,7 @@ def _explain(error: BaseException, store: str) -> int:
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
     host, port = options.listen
+    keep_freed()
     store = Store.open(options.store, policy=policy_of(options), transforms=load_transforms(*options.transforms))
     store.forget_when_told(os.environ)
     log = to_standard_error() if options.log == "info" else OFF

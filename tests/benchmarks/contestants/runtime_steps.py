@@ -1,6 +1,7 @@
 """The reference runtime: a step is a call to a tool in the worker, a task a plan, or that plan for the interpreter (`replay`).
 
-Server, worker and client share one process, and talk over TCP on loopback as they would between processes.
+Server, worker and client share one process, and talk over TCP on loopback as they would between processes. The process is set
+up as `python -m reference_runtime serve` sets its own up.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import trio
 from reference_runtime import Client, Server, Store, Worker
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
+from reference_runtime.memory import keep_freed
 from reference_runtime.model import Json
 from reference_runtime.tools import Request
 from tests.benchmarks.contestants.wire import SYNCHRONOUS, Load, expected, serve, step
@@ -96,5 +98,6 @@ def about(store: Store) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    keep_freed()
     with closing(Store.open(str(PATH))) as opened:
         trio.run(main, opened)
