@@ -20,6 +20,8 @@ PORT_MAX = 65_535
 COUNT_MAX = 10**18
 #: Real receivers are out for minutes and hours: with the policy's own limit of a second all tries would be used up by then.
 BACKOFF_NS_MAX = 60 * 1_000_000_000
+#: Questions of one search: as many as calls of one operation, so that a search outlasts the same outages.
+LOOKUPS_MAX = Policy().tries_max
 
 Command = Callable[[argparse.Namespace], Awaitable[int | None]]
 Add = Callable[..., Any]
@@ -97,6 +99,18 @@ def _add_serve(add: Add) -> None:
         type=_count(1),
         default=Policy().tries_max,
         help=f"calls of one operation at most; a plan may ask for fewer ({Policy().tries_max})",
+    )
+    serving.add_argument(
+        "--lookups-max",
+        type=_count(1),
+        default=LOOKUPS_MAX,
+        help=f"questions at most in one search for what became of a call ({LOOKUPS_MAX})",
+    )
+    serving.add_argument(
+        "--deaths-max",
+        type=_count(1),
+        default=Policy().deaths_max,
+        help=f"workers that may be lost over one operation, or one turn, before it is set aside ({Policy().deaths_max})",
     )
     serving.add_argument(
         "--backoff-max-ns",
@@ -181,6 +195,8 @@ def policy_of(options: argparse.Namespace) -> Policy:
     """By what limits a server is run, and who may decide about what it asks."""
     return Policy(
         tries_max=options.tries_max,
+        lookups_max=options.lookups_max,
+        deaths_max=options.deaths_max,
         backoff_ns_max=options.backoff_max_ns,
         tasks_max=options.tasks_max,
         approvers=tuple(options.approver or APPROVERS),

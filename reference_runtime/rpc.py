@@ -81,7 +81,11 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 
 
 #: Fields that may be left out.
-OPTIONAL: Mapping[str, Mapping[str, type]] = {"settle": {"ahead": dict}, "status": {"explain": bool}}
+OPTIONAL: Mapping[str, Mapping[str, type]] = {
+    "settle": {"ahead": dict},
+    "status": {"explain": bool},
+    "take_turn": {"expected": str},
+}
 #: The field in which a verb brings an id that is its caller's to choose.
 GIVES_ID: Mapping[str, str] = {
     **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause", "retry"), "id"),

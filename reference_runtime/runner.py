@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from reference_runtime.client import UNSAYABLE, Client, Patience
-from reference_runtime.commands import Command, Continued, End, Made, Outcome, Raised, Returned
+from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
@@ -78,7 +78,8 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     trouble = warm.replay.check()
     commands = [attrs.asdict(command) for command in warm.replay.fresh]
     if trouble is not None:
-        return _troubled(str(trouble))
+        expected = trouble.expected if isinstance(trouble, Divergence) else None
+        return _troubled(str(trouble), None if expected is None else expected.id)
     warm.length += len(commands)
     warm.replay.recorded()
     said = {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
@@ -89,8 +90,9 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     return said
 
 
-def _troubled(trouble: str) -> Json:
-    return {"commands": [], "end": {}, "trouble": trouble}
+def _troubled(trouble: str, expected: str | None = None) -> Json:
+    """Why a function does not go on; `expected` is the id of the command of history that it should have asked for."""
+    return {"commands": [], "end": {}, "trouble": trouble, **({"expected": expected} if expected else {})}
 
 
 def _end(end: End | None) -> Json:

@@ -92,8 +92,12 @@ class TurnVerbs(ABC):
         commands: list[Json],
         end: Json,
         trouble: str,
+        expected: str | None = None,
     ) -> Json:
-        """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any."""
+        """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any.
+
+        `expected`: the id of the command of history that the trouble is about.
+        """
         held = _held(turn)
         _check_commands(commands)
         _check_end(end)
@@ -103,7 +107,7 @@ class TurnVerbs(ABC):
                 with self.serving():
                     rejected, following = self.store.take_turn(held, code, commands, end, execution)
             else:
-                rejected = self.store.park_turn(held, code, trouble)
+                rejected = self.store.park_turn(held, code, trouble, expected)
         except Refusal as error:  # it was undone as a whole
             rejected, is_taken = self.store.park_turn(held, code, f"refused: {error.message}"), False
         if rejected is not None:

@@ -20,6 +20,7 @@ import attrs
 
 from reference_runtime import plan
 from reference_runtime.appending import Appending, steps_of
+from reference_runtime.commands import Command
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
 from reference_runtime.evolution import FITS
 from reference_runtime.leaves import Step
@@ -235,13 +236,28 @@ class Turns(Appending):
 
     # -- continuing
 
-    def park_turn(self, turn: Turn, code: str, reason: str) -> Rejected | None:
-        """This code cannot go on with this history: nothing of it is lost, and other code may take it up."""
+    def park_turn(self, turn: Turn, code: str, reason: str, expected: str | None = None) -> Rejected | None:
+        """This code cannot go on with this history: nothing of it is lost, and other code may take it up.
+
+        `expected`: the id of the command that history has where the code has another one.
+        """
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn)
-            self._park_workflow(turn.attempt, code, reason)
+            self._park_workflow(turn.attempt, code, self._spelled_out(turn.attempt, reason, expected))
             return None
+
+    def _spelled_out(self, attempt: str, reason: str, expected: str | None) -> str:
+        """A divergence with what history's command says: whoever ran the code was told its digest only."""
+        row = self._row(
+            "SELECT branch, sequence, kind, id, digest, spec FROM command_history WHERE attempt = ? AND id = ?",
+            attempt,
+            expected,
+        )
+        if row is None:
+            return reason
+        told = Command(*row[:5])
+        return reason.replace(str(told), str(attrs.evolve(told, spec=json.loads(row[5]))), 1)
 
     def _park_workflow(self, attempt: str, code: str, reason: str) -> None:
         self.db.execute(

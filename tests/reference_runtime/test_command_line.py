@@ -127,6 +127,8 @@ def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys
         ["serve", "--store", "s.db", "--lease-ns", "9" * 5_000],
         ["serve", "--store", "s.db", "--tasks-max", "-1"],
         ["serve", "--store", "s.db", "--tries-max", "0"],
+        ["serve", "--store", "s.db", "--lookups-max", "0"],
+        ["serve", "--store", "s.db", "--deaths-max", "0"],
         ["serve", "--store", "s.db", "--backoff-max-ns", "0"],
         ["worker", "--services", "http://x:1", "--slots", "0"],
         ["worker", "--services", "http://x:1", "--grace-ns", "-1"],
@@ -164,11 +166,21 @@ def test_a_server_knows_how_long_it_tries(argv, tries, backoff_ns, tmp_path, mon
     assert (policy.tries_max, policy.backoff_ns_max) == (tries, backoff_ns)
 
 
+@pytest.mark.parametrize(
+    ("argv", "lookups", "deaths"), [([], 1000, 5), (["--lookups-max", "7", "--deaths-max", "2"], 7, 2)]
+)
+def test_a_server_knows_how_long_it_asks_and_what_is_poison(argv, lookups, deaths, tmp_path, monkeypatch):
+    """As many questions as calls where nothing is said, and otherwise as the options say."""
+    policy = _policy(argv, tmp_path, monkeypatch)
+    assert (policy.lookups_max, policy.deaths_max) == (lookups, deaths)
+
+
 def test_an_outage_of_eight_hours_is_outlasted(tmp_path, monkeypatch):
-    """A receiver that is out for eight hours is still tried as it comes back, however chance falls."""
+    """A receiver that is out for eight hours is still tried, or asked, as it comes back, however chance falls."""
     policy = _policy([], tmp_path, monkeypatch)
-    waits = (backoff_ns(tries, policy, _Hasty()) for tries in range(1, policy.tries_max))
-    assert sum(waits) > 8 * 3600 * 10**9
+    for most in (policy.tries_max, policy.lookups_max):
+        waits = (backoff_ns(tries, policy, _Hasty()) for tries in range(1, most))
+        assert sum(waits) > 8 * 3600 * 10**9
 
 
 class _Hasty(random.Random):
