@@ -13,8 +13,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, listing, events: what the store shows; missing: why nobody takes a task up;
-- rpc: one JSON object a line; clock: whether somebody has set it; server: owns the store, keeps time, takes work back;
-  client: asks until answered;
+- rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; server: owns the store, keeps
+  time, takes work back; handle: what it can be asked; client: asks over the network until answered; embedded: asks in one process;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
 - commands, replay, workflow, interpreter: the other style, async functions driven by their history; whereabouts: which line of
@@ -28,8 +28,10 @@ The map, from the bottom up; each module imports only what stands above it:
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.
 """
 
-from reference_runtime.client import Client, Patience, Unreachable
+from reference_runtime.client import Client
+from reference_runtime.embedded import Embedded, embedded
 from reference_runtime.evolution import Code
+from reference_runtime.handle import Handle, Patience, Unreachable
 from reference_runtime.model import Policy, Receipt, Refusal
 from reference_runtime.plan import PlanError
 from reference_runtime.schema import StoreError
@@ -42,6 +44,8 @@ __all__ = [
     "Busy",
     "Client",
     "Code",
+    "Embedded",
+    "Handle",
     "Patience",
     "PlanError",
     "Policy",
@@ -58,4 +62,5 @@ __all__ = [
     "Unsent",
     "Worker",
     "connect",
+    "embedded",
 ]

@@ -19,10 +19,10 @@ import trio
 from reference_runtime import cli
 from reference_runtime.cli import client_of, say
 from reference_runtime.cli_options import Command, code_of, parser, policy_of
-from reference_runtime.client import Unreachable
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
+from reference_runtime.handle import Unreachable
 from reference_runtime.log import OFF, Log, to_standard_error
 from reference_runtime.memory import keep_freed
 from reference_runtime.model import Refusal

@@ -14,7 +14,8 @@ from typing import Any
 import trio
 
 from reference_runtime import jsontext
-from reference_runtime.client import NS, Client, Patience
+from reference_runtime.client import Client
+from reference_runtime.handle import NS, Patience
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rpc import TASKS_MAX
 

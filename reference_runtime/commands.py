@@ -35,7 +35,7 @@ class Command:
         return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}{self._arguments()}"
 
     def _arguments(self) -> str:
-        """What it says beside its kind and id, as JSON, where that is at hand: workers are told the digests of a history only."""
+        """What it says beside its kind and id, as JSON, where that is at hand: of a history workers are told digests only."""
         said = {name: value for name, value in self.spec.items() if name not in ("op", "id") and value != []}
         text = canonical(said)
         shown = text if len(text) <= ARGUMENTS_MAX else f"{text[:ARGUMENTS_MAX]}…"

@@ -15,7 +15,7 @@ import trio
 
 from reference_runtime import jsontext
 from reference_runtime.ids import check_id, check_task_id
-from reference_runtime.model import Json, Refusal
+from reference_runtime.model import Facts, Grant, Json, Refusal
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
 #: Longest answer: what a long task has become is more than anybody says at once.
@@ -119,10 +119,7 @@ class Lines:
 
     async def send(self, message: Json, bytes_max: int = ANSWER_BYTES_MAX) -> None:
         """Send one line. Raises `Refusal` (`too-large`), and sends nothing, when that would be longer than `bytes_max`."""
-        line = json.dumps(message).encode() + b"\n"
-        if len(line) > bytes_max:
-            what = message.get("verb") or "what there is to answer"
-            raise Refusal("too-large", f"{what} is {len(line)} bytes of JSON; a line is at most {bytes_max}")
+        line = line_of(message, bytes_max)
         self.since = trio.current_time()
         if len(line) <= PIECE_BYTES:
             await self.stream.send_all(line)
@@ -158,6 +155,15 @@ class Lines:
                 return
             self._pending += chunk
         await trio.sleep_forever()
+
+
+def line_of(message: Json, bytes_max: int) -> bytes:
+    """A message as it is sent. Raises `Refusal` (`too-large`)."""
+    line = json.dumps(message).encode() + b"\n"
+    if len(line) > bytes_max:
+        what = message.get("verb") or "what there is to answer"
+        raise Refusal("too-large", f"{what} is {len(line)} bytes of JSON; a line is at most {bytes_max}")
+    return line
 
 
 def parse_request(line: bytes) -> tuple[int, str, Json]:
@@ -213,6 +219,19 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 def _called(wanted: type) -> str:
     return "int of 64 bits" if wanted is int else wanted.__name__
+
+
+def read_facts(data: Json) -> Facts:
+    """What a report tells beside its kind. Raises `Refusal` (`bad-request`)."""
+    check_fields("facts", data, {}, {"external": str, "retry_after_ns": int, "reason": str})
+    return Facts(**{name: value for name, value in data.items() if value is not None})
+
+
+def read_grant(data: Json) -> Grant:
+    """A lease, as its holder shows it. Raises `Refusal` (`bad-request`)."""
+    lease: dict[str, type] = {"attempt": str, "operation": str, "generation": int, "version": int}
+    check_fields("grant", data, lease, {"task": str, "authority": dict, "granted": dict})
+    return Grant(**data)
 
 
 def parse_answer(line: bytes | None, id_: int) -> Json:

@@ -19,8 +19,8 @@ from functools import partial
 import attrs
 import trio
 
-from reference_runtime.client import UNSAYABLE, Client, Patience
 from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned
+from reference_runtime.handle import UNSAYABLE, Handle, Patience
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.replay import Replay
@@ -110,7 +110,7 @@ class Runner:
     """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits."""
 
     def __init__(
-        self, client: Client, workflows: Sequence[Workflow], execution: str, batch: int = 0, *, log: Log = OFF
+        self, client: Handle, workflows: Sequence[Workflow], execution: str, batch: int = 0, *, log: Log = OFF
     ) -> None:
         self.batch = batch
         self.log = log

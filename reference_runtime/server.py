@@ -4,16 +4,15 @@ Every verb is a method that ends its transaction before it returns, and an answe
 caller was told is durable. Calls run to their end one at a time (there is no await inside a transaction). Errors of the
 storage are not answered: they end the server, because after one nobody knows what the next answer would be worth.
 
-A lease's deadline lives in memory, on the monotonic clock: no jump of the wall clock takes work from a live owner, and
-a restarted server grants every holder a full term before it draws conclusions. What is due by the wall clock is kept as far
-off as it was when that is set; this is looked at before anything is read or written by it.
+What is due by the wall clock is kept as far off as it was when that is set; this is looked at before anything is read or
+written by it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -25,17 +24,17 @@ from reference_runtime.clock import Steps
 from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
 from reference_runtime.events import events
 from reference_runtime.evolution import Code
+from reference_runtime.holding import NS
 from reference_runtime.missing import missing
-from reference_runtime.model import MOVES, Facts, Grant, Json, Refusal, Rejected, Report, Ticket
+from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
-from reference_runtime.presence import Presence, Runners
-from reference_runtime.rpc import LOST, Lines, check_fields, parse_request
+from reference_runtime.presence import Presence
+from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
 from reference_runtime.turn_verbs import TurnVerbs
 from reference_runtime.waiting import WaitingRoom, give
 
 T = TypeVar("T")
-NS = 1_000_000_000
 LEASE_NS = 10 * NS
 #: How long a claim waits for work before it returns empty-handed; also the longest the server sleeps on the wall clock.
 POLL_NS = 1 * NS
@@ -54,17 +53,15 @@ class Server(TurnVerbs):
         poll_ns: int = POLL_NS,
         connections: Connections | None = None,
     ) -> None:
-        super().__init__(Runners(Presence(lease_ns / NS)))
+        super().__init__(lease_ns)
         self.store = store
         self.connections = connections or Connections()
-        self.lease_ns = lease_ns
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
         self._steps = Steps()
         self._work = WaitingRoom[Lease]()
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
         self._wake = 0.0
-        self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
         self._presence = Presence(lease_ns / NS)
         self._since = 0.0  # from when on it could be reached
         self._minded: tuple[list[str], int] | None = None  # who was there, and the count of changes, at the last look
@@ -78,14 +75,24 @@ class Server(TurnVerbs):
     ) -> None:
         """Serve until cancelled. `task_status.started` gives the listeners, once connections are taken."""
         listeners = await trio.open_tcp_listeners(port, host=host)
-        self._since = trio.current_time()
-        self.store.mend_hours()
-        for generation, execution in self.store.leases():
-            self._hold(generation, execution)
-        async with trio.open_nursery() as self.nursery:
-            self.nursery.start_soon(self._keep_time)
+        async with self.up():
             task_status.started(listeners)
             await trio.serve_listeners(self._converse, listeners)
+
+    @asynccontextmanager
+    async def up(self) -> AsyncIterator[None]:
+        """For as long as this lasts the server can be asked (`answer`), and what is due by its clocks happens."""
+        self._since = trio.current_time()
+        self.store.mend_hours()
+        self._hold_all()
+        async with trio.open_nursery() as nursery:
+            self.nursery = nursery
+            nursery.start_soon(self._keep_time)
+            try:
+                yield
+            finally:
+                self.nursery = None
+                nursery.cancel_scope.cancel()
 
     # -- verbs
 
@@ -208,7 +215,7 @@ class Server(TurnVerbs):
 
     async def dispatch(self, grant: Json) -> Json:
         """Record an intent; the ticket says that it is durable. The lease's term begins anew."""
-        ticket = self.store.dispatch(_grant(grant))
+        ticket = self.store.dispatch(read_grant(grant))
         if isinstance(ticket, Rejected):
             raise Refusal("stale", ticket.reason)
         self._heard(ticket.generation)
@@ -231,8 +238,8 @@ class Server(TurnVerbs):
         """
         if report not in MOVES:
             raise Refusal("bad-request", f"settle: report {report!r}; there are {', '.join(MOVES)}")
-        held = _grant(grant)
-        told = _facts(facts)
+        held = read_grant(grant)
+        told = read_facts(facts)
         going_on, gone_on = self.ahead_of(held.operation, answer, ahead, execution)
         with self.serving():
             rejected, leases = self.store.turn(
@@ -291,35 +298,6 @@ class Server(TurnVerbs):
         if min(lease, _monotonic(at_ns)) < self._wake:
             self._early.set()
 
-    def _let_go(self, generation: int) -> None:
-        self._holders.pop(generation, None)
-
-    def _hold(self, generation: int, execution: str) -> None:
-        self._holders[generation] = (execution, trio.current_time() + self.lease_ns / NS)
-
-    def _heard(self, generation: int) -> None:
-        if generation in self._holders:
-            self._hold(generation, self._holders[generation][0])
-
-    def lease_expired(self, deadline: float, now: float) -> bool:
-        """Whether a holder has been silent for a whole term."""
-        return now >= deadline
-
-    def reassign(self) -> bool:
-        """Take work back from everybody who went silent; whether there was any."""
-        now = trio.current_time()
-        silent = [one for one, (_, deadline) in self._holders.items() if self.lease_expired(deadline, now)]
-        for generation in silent:
-            self.store.reclaim(generation)
-            del self._holders[generation]
-        return bool(silent)
-
-    def _forget_taken(self) -> None:
-        """Let go of leases that were taken by force, as at the end of a stop's grace: their holders are told that they lost."""
-        kept = {generation for generation, _ in self.store.leases()}
-        for generation in sorted(self._holders.keys() - kept):
-            self._let_go(generation)
-
     async def _keep_time(self) -> None:
         self._wake = trio.current_time()
         while True:
@@ -335,9 +313,8 @@ class Server(TurnVerbs):
             if fired + self.reassign():
                 self.notify()
                 continue
-            expiry = min((deadline for _, deadline in self._holders.values()), default=float("inf"))
             longest = trio.current_time() + self.poll_ns / NS
-            self._wake = min(longest, expiry, _monotonic(self.store.next_timer_ns()))
+            self._wake = min(longest, self.next_expiry(), _monotonic(self.store.next_timer_ns()))
             with trio.move_on_at(self._wake):
                 await self._early.wait()
 
@@ -364,8 +341,8 @@ class Server(TurnVerbs):
         """This server was away itself (stopped, swapped out): nobody could have reached it, so nobody was silent."""
         self._since = trio.current_time()
         self.connections.excuse()
-        for generation, (execution, _) in self._holders.items():
-            self._hold(generation, execution)
+        for generation in self._holders:
+            self._heard(generation)
 
     # -- connections
 
@@ -398,6 +375,11 @@ class Server(TurnVerbs):
         answered = self._answered(id_, getattr(self, verb)(**params))
         return await (answered if lines is None or verb not in WAITING else while_there(lines, answered))
 
+    def fail(self, error: Exception) -> None:
+        """End this server by an error that came of a question, as one does that comes of what a connection asks."""
+        assert self.nursery is not None, "only what is up can fail"
+        self.nursery.start_soon(_raise, error)
+
     async def _answered(self, id_: int, result: Awaitable[Json]) -> Json:
         try:
             return {"id": id_, "ok": await result}
@@ -412,12 +394,5 @@ def _monotonic(at_ns: int | None) -> float:
     return trio.current_time() + max(0, at_ns - time.time_ns()) / NS + 1e-6
 
 
-def _facts(data: Json) -> Facts:
-    check_fields("facts", data, {}, {"external": str, "retry_after_ns": int, "reason": str})
-    return Facts(**{name: value for name, value in data.items() if value is not None})
-
-
-def _grant(data: Json) -> Grant:
-    lease: dict[str, type] = {"attempt": str, "operation": str, "generation": int, "version": int}
-    check_fields("grant", data, lease, {"task": str, "authority": dict, "granted": dict})
-    return Grant(**data)
+async def _raise(error: Exception) -> None:
+    raise error

@@ -8,36 +8,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
 from reference_runtime.appending import DECISIONS
 from reference_runtime.commands import ABANDON
+from reference_runtime.holding import NS, Holding
 from reference_runtime.model import Json, Refusal
-from reference_runtime.presence import Runners
+from reference_runtime.presence import Presence, Runners
 from reference_runtime.rpc import check_fields
 from reference_runtime.turns import Turn, accepted
 from reference_runtime.waiting import WaitingRoom
 
-if TYPE_CHECKING:
-    from reference_runtime.store import Store
-
 T = TypeVar("T")
-NS = 1_000_000_000
 #: How much of a history is told at a time; a line has room for more.
 CHUNK_BYTES = 1024 * 1024
 
 
-class TurnVerbs(ABC):
+class TurnVerbs(Holding, ABC):
     """What a server adds for workers that have workflows."""
 
-    store: Store
     poll_ns: int
 
-    def __init__(self, runners: Runners) -> None:
+    def __init__(self, lease_ns: int) -> None:
+        super().__init__(lease_ns)
         self._turns = WaitingRoom[Turn]()
-        self._runners = runners
+        self._runners = Runners(Presence(lease_ns / NS))
 
     @abstractmethod
     def notify(self) -> None:
@@ -48,20 +45,8 @@ class TurnVerbs(ABC):
         """One transaction that also leases what comes of it to those who wait."""
 
     @abstractmethod
-    def _hold(self, generation: int, execution: str) -> None:
-        """Begin a lease's term anew."""
-
-    @abstractmethod
-    def _heard(self, generation: int) -> None:
-        """Begin a lease's term anew, whoever has it: its holder has just asked for something."""
-
-    @abstractmethod
     def _unless_left(self, execution: str, take: Callable[[], list[T]]) -> Callable[[], list[T]]:
         """What leases to a request of an execution, and nothing once that has left."""
-
-    @abstractmethod
-    def _let_go(self, generation: int) -> None:
-        """Forget a lease that was given back."""
 
     def tell_runners(self) -> None:
         """Wake those who wait for a turn, when there is one."""

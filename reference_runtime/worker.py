@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 import trio
 
-from reference_runtime.client import UNSAYABLE, Client, Patience, Unreachable
 from reference_runtime.evolution import FIRST, Code
+from reference_runtime.handle import UNSAYABLE, Handle, Patience, Unreachable
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket
 from reference_runtime.performing import Performer, leaf_of
@@ -54,7 +54,7 @@ class Worker:
 
     def __init__(
         self,
-        client: Client,
+        client: Handle,
         tools: Tools,
         *,
         name: str = "worker",

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import trio
 
-from reference_runtime import Client, Patience, Policy, Request, Server, Store, Worker
+from reference_runtime import Client, Handle, Patience, Policy, Request, Server, Store, Worker
 from reference_runtime.model import Grant, Json, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
 
@@ -165,7 +165,7 @@ async def working(path: Path, tools: FakeTools, *, lease_ns: int = 5000 * MS) ->
         nursery.cancel_scope.cancel()
 
 
-async def until(client: Client, task: str, *wanted: str) -> Json:
+async def until(client: Handle, task: str, *wanted: str) -> Json:
     """The status of a task once it is in one of these states."""
     with trio.fail_after(DEADLINE_S):
         while (status := await client.status(task))["state"] not in wanted:  # noqa: ASYNC110 - over a network

@@ -10,9 +10,10 @@ import trio
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
+from reference_runtime.holding import NS, Holding
 from reference_runtime.model import Rejected
 from reference_runtime.ownership import Ownership
-from reference_runtime.server import NS, Server
+from reference_runtime.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,13 +88,13 @@ def dead_by_name(patch: Patch) -> None:
 
     original = Server.claim
     patch.replace(Server, "claim", claim)
-    patch.replace(Server, "_hold", _hold_for(5))  # longer than from one asking to the next
+    patch.replace(Holding, "_hold", _hold_for(5))  # longer than from one asking to the next
 
 
 @mutant("stalled-keeps-work", "OWN-4", shown_by="succession/pause@note#1.applied")
 def stalled_keeps_work(patch: Patch) -> None:
     """Work is taken back after forty terms of silence only: who has stalled is left to come back."""
-    patch.replace(Server, "_hold", _hold_for(40))
+    patch.replace(Holding, "_hold", _hold_for(40))
 
 
 @mutant("unsent-keeps-its-owner", "OWN-4", shown_by="direction/kill@consent#1.received")
@@ -158,8 +159,8 @@ def minute_by_wall_clock(patch: Patch) -> None:
         return await original(self, execution, generations)
 
     begun_ns: dict[tuple[Server, int], int] = {}
-    original, original_hold = Server.heartbeat, Server._hold  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Server, "_hold", _hold)
+    original, original_hold = Server.heartbeat, Holding._hold  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Holding, "_hold", _hold)
     patch.replace(Server, "heartbeat", heartbeat)
 
 

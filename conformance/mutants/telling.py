@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
 from reference_runtime import events, server, views
-from reference_runtime.client import Client
 from reference_runtime.control import Control
 from reference_runtime.delivery import Delivery
+from reference_runtime.handle import Handle
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
 
@@ -27,19 +27,19 @@ _KEPT = 3
 @mutant("told-to-its-submitter", "STA-1", shown_by="tour/kill@waiting:release")
 def told_to_its_submitter(patch: Patch) -> None:
     """A client knows the tasks that it submitted itself, and of no other."""
-    mine: dict[Client, set[str]] = {}
+    mine: dict[Handle, set[str]] = {}
 
-    async def submit(self: Client, task: str, plan: Mapping[str, Any]) -> Receipt:
+    async def submit(self: Handle, task: str, plan: Mapping[str, Any]) -> Receipt:
         receipt = await original_submit(self, task, plan)
         mine.setdefault(self, set()).add(task)
         return receipt
 
-    async def status(self: Client, task: str) -> Json:
+    async def status(self: Handle, task: str) -> Json:
         return await original_status(self, task) if task in mine.get(self, ()) else {"state": "unknown"}
 
-    original_submit, original_status = Client.submit, Client.status
-    patch.replace(Client, "submit", submit)
-    patch.replace(Client, "status", status)
+    original_submit, original_status = Handle.submit, Handle.status
+    patch.replace(Handle, "submit", submit)
+    patch.replace(Handle, "status", status)
 
 
 @mutant("version-counted-in-memory", "STA-2", shown_by="tour/kill@waiting:release(engine)")

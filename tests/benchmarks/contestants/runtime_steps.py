@@ -1,7 +1,7 @@
 """The reference runtime: a step is a call to a tool in the worker, a task a plan, or that plan for the interpreter (`replay`).
 
-Server, worker and client share one process, and talk over TCP on loopback as they would between processes. The process is set
-up as `python -m reference_runtime serve` sets its own up.
+The server is embedded in the process of its worker and its client, as the engines of the peers are in theirs. The process keeps
+memory that was freed, as `python -m reference_runtime serve` does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from reference_runtime import Client, Server, Store, Worker
+from reference_runtime import Handle, Server, Store, Worker, embedded
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.memory import keep_freed
@@ -54,7 +54,7 @@ def document(load: Load) -> Json:
     return plan if STYLE == "plans" else replayed(plan)
 
 
-async def carry_out(client: Client, tool: Tool, load: Load) -> None:
+async def carry_out(client: Handle, tool: Tool, load: Load) -> None:
     for tasks in (load.tasks,) if load.together else ((task,) for task in load.tasks):
         tool.expect(load.width * len(tasks))
         for task in tasks:
@@ -64,7 +64,7 @@ async def carry_out(client: Client, tool: Tool, load: Load) -> None:
             await finish(client, load, task)
 
 
-async def finish(client: Client, load: Load, task: str) -> None:
+async def finish(client: Handle, load: Load, task: str) -> None:
     """Ask until a task is done, and see that it came to what it should."""
     while (status := await client.status(task))["state"] != "done":
         if status["state"] in ("failed", "blocked"):
@@ -76,18 +76,14 @@ async def finish(client: Client, load: Load, task: str) -> None:
 
 
 async def main(store: Store) -> None:
-    server, tool = Server(store), Tool()
-    async with trio.open_nursery() as nursery:
-        listeners = await nursery.start(server.serve, "127.0.0.1", 0)
-        address = "127.0.0.1", listeners[0].socket.getsockname()[1]
-        workflows = [INTERPRETER] if STYLE == "replay" else []
-        nursery.start_soon(Worker(Client(*address), tool, workflows=workflows).run)
-        async with Client(*address) as client:
-            await trio.to_thread.run_sync(serve, about(store), asking(client, tool))
+    tool, workflows = Tool(), [INTERPRETER] if STYLE == "replay" else []
+    async with embedded(Server(store)) as handle, trio.open_nursery() as nursery:
+        nursery.start_soon(Worker(handle, tool, workflows=workflows).run)
+        await trio.to_thread.run_sync(serve, about(store), asking(handle, tool))
         nursery.cancel_scope.cancel()
 
 
-def asking(client: Client, tool: Tool) -> Callable[[Load], None]:
+def asking(client: Handle, tool: Tool) -> Callable[[Load], None]:
     """Loads come in a thread, as lines do; they are carried out here."""
     return lambda load: trio.from_thread.run(carry_out, client, tool, load)
 
