@@ -60,18 +60,19 @@ def certify(
     parsed = targets.parse(target, config)
     scenarios = _scenarios(parsed, tier)
     installed = real.environment_of(parsed, emit)  # first: what cannot be installed is no campaign
+    files = subject.bytes_of(parsed, store.root)  # before anything of it runs
+    subject.demand_sources(parsed, files)
     emit(CampaignBegan(parsed.title, "certify", "process", tier, {"configuration": config}, len(scenarios)))
     docket = Docket(parsed, origin_of(parsed, "process"), store, emit, tier=tier)
-    bytes_ = subject.bytes_of(parsed, store.root)  # before anything of it runs
     real.run_all(parsed, installed.python, [(None, one) for one in scenarios], docket.add, jobs, emit, stopping)
     docket.tell_unfired()
-    if changed := subject.changed(bytes_, subject.bytes_of(parsed, store.root)):
+    if changed := subject.changed(files, subject.bytes_of(parsed, store.root)):
         docket.doubt_all(subject.not_one_target(parsed, changed))
     # Only now: a target that cannot be judged is told at once, and whoever stops the campaign waits for no proof.
     proven = proof.prove(lambda text: emit(Installing(text)), stopping, jobs=jobs)
     verdicts = docket.verdicts(proven.uncaught(), demands, uncovered(parsed))
     complete = docket.runs == len(scenarios) and proven.whole
-    digest = _digest(parsed, installed, bytes_)
+    digest = _digest(parsed, installed, files)
     return _certificate(parsed, tier, demands, installed, digest, proven, docket, verdicts, complete=complete)
 
 
@@ -144,7 +145,7 @@ def _settings(target: Target) -> dict[str, Any]:
     }
 
 
-def _digest(target: Target, installed: Installed, bytes_: Mapping[str, str]) -> str:
+def _digest(target: Target, installed: Installed, files: Mapping[str, str]) -> str:
     """What was certified, down to the adapter's bytes and every resolved package."""
-    parts = [dict(bytes_), target.version, target.configuration, list(installed.packages)]
+    parts = [dict(files), target.version, target.configuration, list(installed.packages)]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -3,53 +3,60 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.files import telling
 from simkit.errors import ExitCode, Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from conformance.targets import Target
 
 #: Files that are named in a message.
 SHOWN_MAX = 5
-#: Folders of the kit's and of tools, in which nothing of an adapter lies; and all whose names begin with a dot.
-_NOT_OF_IT = frozenset({"__pycache__"})
 
 
 def bytes_of(target: Target, store: Path) -> dict[str, str]:
-    """The digest of each file that is judged: the adapter's own, and those of the sources that its manifest names."""
+    """The digest of each file that is judged: the adapter's own, and those of the sources that its manifest names. Never
+    raises, for it is asked once more when a whole campaign hangs on it: what is not there is left out.
+    """
     found = adapter_bytes(target.folder, store)
     for source in target.manifest.install.sources:
         root = (target.folder / source).resolve()
-        inside = adapter_bytes(root, store) if root.is_dir() else _one_file(root)
-        if not inside:
-            raise SimkitError(_no_source(target, source, root))
-        found |= {f"{source}/{name}": digest for name, digest in inside.items()}
+        if root.is_file():
+            found[source] = _digest(root)
+        else:
+            found |= {f"{source}/{name}": digest for name, digest in adapter_bytes(root, store).items()}
     return found
-
-
-def _one_file(path: Path) -> dict[str, str]:
-    if not path.is_file():
-        return {}
-    with telling(path):
-        return {path.name: hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()}
 
 
 def adapter_bytes(folder: Path, store: Path) -> dict[str, str]:
-    """The digest of each file of an adapter, by its path in the folder; of none in `store`, which is the kit's own."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        strange = any(part in _NOT_OF_IT or part.startswith(".") for part in inside.parts[:-1])
-        if strange or path.is_relative_to(store.absolute()) or not path.is_file():
-            continue
-        with telling(path):
-            found[inside.as_posix()] = hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
-    return found
+    """The digest of each file of an adapter, by its path in the folder; of none in `store`, which is the kit's own, in
+    compiled code, or in folders whose names begin with a dot.
+    """
+    found: dict[str, str] = {}
+    own = store.resolve()
+    for name, folders, files in os.walk(folder):  # it passes over what disappears as it goes
+        here = Path(name)
+        folders[:] = [
+            one for one in folders if one != "__pycache__" and not one.startswith(".") and (here / one).resolve() != own
+        ]
+        found |= {
+            (here / file).relative_to(folder).as_posix(): _digest(here / file)
+            for file in files
+            if (here / file).is_file()
+        }
+    return dict(sorted(found.items()))
+
+
+def _digest(path: Path) -> str:
+    """The digest of a file; where the system refuses it, why: a harness of the same user cannot read it either."""
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -57,15 +64,20 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [name for name, digest in before.items() if after.get(name) != digest]
 
 
-def _no_source(target: Target, source: str, root: Path) -> Problem:
-    return Problem(
-        "source-missing",
-        f"install.sources names {source!r}, and there is no file at {root}",
-        str(target.folder / "adapter.toml"),
-        "files and folders that are part of what is judged, by their paths from the adapter's folder",
-        "the certificate names them by their digest; correct the path, or leave it out",
-        ExitCode.USAGE,
-    )
+def demand_sources(target: Target, found: Mapping[str, str]) -> None:
+    """Raise SimkitError where the manifest names a source of which no file was `found`."""
+    for source in target.manifest.install.sources:
+        if not any(name == source or name.startswith(f"{source}/") for name in found):
+            raise SimkitError(
+                Problem(
+                    "source-missing",
+                    f"install.sources names {source!r}, and there is no file at {(target.folder / source).resolve()}",
+                    str(target.folder / "adapter.toml"),
+                    "files and folders that are part of what is judged, by their paths from the adapter's folder",
+                    "the certificate names them by their digest; correct the path, or leave it out",
+                    ExitCode.USAGE,
+                )
+            )
 
 
 def not_one_target(target: Target, changed: Sequence[str]) -> Problem:

@@ -142,6 +142,11 @@ def adapter(tmp_path: Path) -> Path:
     return folder
 
 
+def error_of(certificate: c.Certificate) -> str:
+    """Why nothing of it can be judged."""
+    return next(row.reason for row in certificate.obligations if row.verdict == "error")
+
+
 def test_an_adapter_that_changes_meanwhile_is_not_certified(
     certified: Callable[..., c.Certificate], adapter: Path
 ) -> None:
@@ -161,7 +166,7 @@ def test_an_adapter_that_changes_meanwhile_is_not_certified(
     third = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("adapter.py"))
     read_back(third)
     assert {row.verdict for row in third.obligations} == {"error", "not-claimed"}
-    assert "adapter.py of naive: changed" in next(row.reason for row in third.obligations if row.verdict == "error")
+    assert "adapter.py of naive: changed" in error_of(third)
 
 
 def test_the_digest_is_of_names_too(tmp_path: Path) -> None:
@@ -174,6 +179,30 @@ def test_the_digest_is_of_names_too(tmp_path: Path) -> None:
             (folder / name).write_text(text)
         digests.append(subject.adapter_bytes(folder, tmp_path / "store"))
     assert len({str(one) for one in digests}) == 3
+
+
+def test_the_store_is_no_part_of_an_adapter(adapter: Path, tmp_path: Path) -> None:
+    """However its path is written."""
+    names = list(subject.adapter_bytes(adapter, tmp_path / "elsewhere"))
+    (adapter / "kept" / "cases").mkdir(parents=True)
+    (adapter / "kept" / "cases" / "1.json").touch()
+    (tmp_path / "link").symlink_to(adapter)
+    for store in (adapter / "kept", tmp_path / "link" / "kept", adapter / ".." / adapter.name / "kept"):
+        assert list(subject.adapter_bytes(adapter, store)) == names
+
+
+def test_a_file_that_nobody_may_read_is_known_by_its_name(adapter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends no campaign, and is no file of the store that could not be written."""
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        if path.name == "secret":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    (adapter / "secret").touch()
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert subject.adapter_bytes(adapter, adapter / "store")["secret"] == "unreadable: Permission denied"
 
 
 def test_the_digest_is_of_the_sources_that_the_manifest_names(
@@ -191,10 +220,9 @@ def test_the_digest_is_of_the_sources_that_the_manifest_names(
         digests.append(certified(OUTCOMES["held"], target=str(adapter)).subject.digest)
     assert len(set(digests)) == 2
     changed = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: source.write_text("newer"))
-    assert "../mine/engine.py of naive: changed" in next(
-        one.reason for one in changed.obligations if one.verdict == "error"
-    )
-    (tmp_path / "settings.ini").unlink()
+    assert "../mine/engine.py of naive: changed" in error_of(changed)
+    gone = certified(OUTCOMES["held"], target=str(adapter), meanwhile=(tmp_path / "settings.ini").unlink)
+    assert "../settings.ini of naive: changed" in error_of(gone)
     with pytest.raises(SimkitError, match=r"source-missing.*settings\.ini"):
         certified(OUTCOMES["held"], target=str(adapter))
 
