@@ -47,14 +47,19 @@ def giving(doing: str, where: str) -> Iterator[None]:
 def no_room(folder: Path) -> Problem | None:
     """The problem, where nothing more can be written under `folder`."""
     free = free_bytes(folder)
-    if free >= ROOM_BYTES_MIN:
+    if free is None or free >= ROOM_BYTES_MIN:
         return None
     return short(
         f"{free} bytes are left where the run had its files: what was refused a write proves nothing", str(folder)
     )
 
 
-def free_bytes(folder: Path) -> int:
-    """How much this user may still write under `folder`."""
-    state = os.statvfs(folder)
+def free_bytes(folder: Path) -> int | None:
+    """How much this user may still write under `folder`; None where the system does not say."""
+    try:
+        state = os.statvfs(folder)
+    except OSError:  # a harness can remove the folder of its run: that is no want of room
+        return None
+    if not state.f_blocks:  # a tmpfs without a limit, or a remote file system: it says 0 of everything
+        return None
     return state.f_frsize * (state.f_bavail if os.geteuid() else state.f_bfree)
