@@ -100,11 +100,13 @@ class Crew:
         return tuple(started)
 
     async def _start(self, name: str) -> bool:
-        """Launch a unit; False when it refuses to come up over damaged storage."""
+        """Launch a unit; False when it refuses to come up over damaged storage. What the kit or its machine cannot do is no
+        refusal.
+        """
         try:
             self._units[name] = await self._launch(name)
-        except SimkitError:
-            if not self.is_damaged:
+        except SimkitError as error:
+            if not self.is_damaged or error.problem.exit_code is ExitCode.INTERNAL:
                 raise
             self._stops += 1
             return False

@@ -70,7 +70,8 @@ _FAREWELL_S: Final = 1.0  # how long a refused caller may take to finish sending
 async def hosted(outside: Outside, on_problem: ProblemSink, *, gate: Gate = open_gate) -> AsyncIterator[Hosted]:
     """Serve `outside` on loopback while the block runs; every port and connection is gone afterwards.
 
-    `on_problem(incarnation, problem)` is told of requests that cannot be read: a fault of the adapter.
+    `on_problem(incarnation, problem)` is told of requests that cannot be read, a fault of the adapter, and of connections that
+    were refused for there are too many.
     """
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:

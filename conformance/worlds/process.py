@@ -106,7 +106,7 @@ class ProcessWorld:
         self._secrets: dict[str, str] = {}
         self._rooms: dict[str, Room] = {}
         self._clocks: dict[str, Clock] = {}
-        #: What the adapter sent to the services that could not be read.
+        #: What the adapter sent to the services that could not be read, and limits of theirs that it met.
         self.problems: list[Problem] = []
 
     def now_ns(self) -> int:
@@ -173,23 +173,32 @@ class ProcessWorld:
             stderr=self._folder / f"{unit}-{incarnation}.log",
             control=self._target.manifest.units[unit].control,
         )
+        room.belongs_to(process)
+        real = RealUnit(unit, incarnation, process, state, room, self._clocks.get(unit))
+        try:
+            self._note(process)
+            await self._greet(real)
+        except SimkitError:
+            await process.end()
+            raise
+        return real
+
+    def _note(self, process: UnitProcess) -> None:
+        """Write down how to start it without the kit."""
         doing = "cannot note how a unit was started"
         with machine.giving(doing, str(self._folder)), (self._folder / BY_HAND).open("a", encoding="utf-8") as notes:
             notes.write(f"# {process.name}\n{process.by_hand}\n")
-        room.belongs_to(process)
-        real = RealUnit(unit, incarnation, process, state, room, self._clocks.get(unit))
-        if self._target.manifest.units[unit].control:
-            real.control = ControlChannel(
-                process.stdin, process.stdout, peer=process.name, last_words=process.last_words
-            )
-            try:
-                await process.first(lambda: self._greet(real))
-            except SimkitError:
-                await process.end()
-                raise
-        return real
 
     async def _greet(self, unit: RealUnit) -> None:
+        """Open its control channel, where it has one."""
+        process = unit.process
+        if self._target.manifest.units[unit.name].control:
+            unit.control = ControlChannel(
+                process.stdin, process.stdout, peer=process.name, last_words=process.last_words
+            )
+            await process.first(lambda: self._hello(unit))
+
+    async def _hello(self, unit: RealUnit) -> None:
         assert unit.control is not None
         answer = await unit.control.ask("hello", self._target.manifest.limits.boot_ms * _MS, protocol=PROTOCOL)
         if answer.outcome != "ok":
@@ -203,6 +212,12 @@ class ProcessWorld:
                     ExitCode.TARGET,
                 )
             )
+
+    def demand_sound(self) -> None:
+        """Raise SimkitError where something that stands in no history spoilt the run: whatever came of it says nothing."""
+        if self.problems:
+            raise SimkitError(self.problems[0])
+        self.pulse.demand_steady()
 
     def demand_noticed(self) -> None:
         """Raise SimkitError where a clock was set and nobody has looked at it since."""
@@ -242,14 +257,20 @@ class ProcessWorld:
 
 @contextlib.asynccontextmanager
 async def process_world(target: Target, python: str, folder: Path) -> AsyncIterator[ProcessWorld]:
-    """A world for one run, with its files in the empty `folder`; every process is gone when the block is left."""
+    """A world for one run, with its files in the empty `folder`; every process is gone when the block is left. Raises
+    SimkitError for a run that cannot be judged, whatever else it may have ended with.
+    """
     with ports.reserved() as engine_port:  # kept until every process is gone
         async with Processes() as processes:
             world = ProcessWorld(target, python, folder, processes, engine_port)
             with world.pulse.beating():
-                yield world
+                try:
+                    yield world
+                except SimkitError:
+                    world.demand_sound()  # what went wrong may have gone wrong over that
+                    raise
+            world.demand_sound()
             world.demand_noticed()
-            world.pulse.demand_steady()
 
 
 def _flip_largest(state: Path) -> bool:

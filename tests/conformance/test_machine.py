@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from conformance.campaign.docket import Judged
 from conformance.driver import Observation
 from conformance.evidence import BY_HAND
 from conformance.targets import parse
+from conformance.worlds.process import ProcessWorld
 from scenarios import catalogue
 from scenarios.history import Declared, History
 from simkit.errors import ExitCode, Problem, SimkitError
@@ -51,6 +53,39 @@ def test_a_run_without_room_is_not_judged(monkeypatch: pytest.MonkeyPatch, probl
     assert (found.problem.code, found.problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
     assert found.problem.what.startswith("4096 bytes are left")
     assert not found.findings
+
+
+def test_what_does_not_say_how_much_room_it_has_is_not_full(tmp_path: Path) -> None:
+    """A file system without a limit says 0 of everything, and so does `/proc`; of a folder that is gone nothing is known."""
+    for folder in (Path("/proc"), tmp_path / "gone"):
+        assert machine.no_room(folder) is None
+    assert machine.free_bytes(tmp_path)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("code", ["clock-stepped", "too-many-connections"])
+def test_what_spoilt_a_run_is_told_whatever_came_of_it(
+    monkeypatch: pytest.MonkeyPatch, code: str, *, broken: bool
+) -> None:
+    """A harness that broke over it is not blamed, and what was seen of the run is kept."""
+    assert SCENARIO is not None
+    history = History(real.RUN, SCENARIO.plan, Declared(), ())
+
+    async def observe(world: ProcessWorld, *_: object, witness: Callable[[History], object]) -> Observation:
+        if code == "clock-stepped":
+            world.pulse.stepped_ns = 7_000_000
+        else:
+            world.problems.append(Problem(code, "one was refused", "w", exit_code=ExitCode.INCONCLUSIVE))
+        if broken:
+            witness(history)
+            raise SimkitError(Problem("worker-keeps-dying", "it died", "w", exit_code=ExitCode.TARGET))
+        return Observation(history, (), ())
+
+    monkeypatch.setattr(real, "observe", observe)
+    found = judged()
+    assert found.problem is not None
+    assert found.problem.code == code
+    assert found.history is not None
 
 
 def test_a_folder_that_is_not_to_be_had_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import trio
 
 from conformance import members, targets
 from conformance.crew import EXITS_MAX, Crew
+from conformance.evidence import BY_HAND
 from conformance.helper.simkit_adapter import serve_streams
 from conformance.processes import Processes
 from conformance.recorder import Recorder
@@ -324,6 +325,26 @@ def test_nothing_is_left_of_a_unit_that_ended(tmp_path: Path, *, leaves: bool) -
         assert len(recorder.events) == seen
 
     process(tmp_path, talk, program=PARENT, recorder=recorder)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_machine_without_room_is_no_refusal_of_the_target(tmp_path: Path, *, damaged: bool) -> None:
+    """A worker whose start cannot be noted has ended when that is told, and has not stopped over its storage."""
+    recorder = Recorder("r", time.monotonic_ns)
+    subject = subject_of(targets.parse("naive").manifest)
+    (tmp_path / BY_HAND).symlink_to("/dev/full")
+
+    async def talk(world: ProcessWorld) -> list[object]:
+        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew.is_damaged = damaged
+        with pytest.raises(SimkitError, match="machine-short"):
+            await crew.ensure_up()
+        assert isinstance(recorder.events[-1], Died)
+        seen = len(recorder.events)
+        await world.sleep_ns(300_000_000)
+        return list(recorder.events[seen:])
+
+    assert process(tmp_path, talk, program=BUSY, recorder=recorder) == []
 
 
 def test_an_end_is_told_once(tmp_path: Path) -> None:
