@@ -24,10 +24,13 @@ LOOK_S = 0.05
 
 
 def appoint(estate: str) -> int | None:
-    """Start it. Returns the end of the pipe that this process must keep open, or None where no process is to be had: then all
-    is as it would be without.
+    """Start it. Returns the end of the pipe that this process must keep open, or None where no pipe or process is to be had:
+    then all is as it would be without.
     """
-    mine, ours = os.pipe()  # neither is inherited, but by the heir as its standard input
+    try:
+        mine, ours = os.pipe()  # neither is inherited, but by the heir as its standard input
+    except OSError:
+        return None
     actions = [
         (os.POSIX_SPAWN_DUP2, mine, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from conformance import members
-from conformance.processes import Processes, UnitProcess, environment
+from conformance.processes import Processes, UnitProcess, _estate, environment
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import LineReader
 
@@ -406,15 +406,19 @@ def _descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path) -> None:
-    """No unit can be started, which says nothing of its command."""
+@pytest.mark.parametrize("spare", [2, None])
+def test_a_machine_without_descriptors_is_not_the_manifests_fault(tmp_path: Path, spare: int | None) -> None:
+    """No unit can be started, which says nothing of its command; where there is none at all, no heir is to be had either."""
 
     async def main() -> Problem:
         usual = resource.getrlimit(resource.RLIMIT_NOFILE)
         async with Processes() as units:
             with contextlib.ExitStack() as stack:
                 stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, usual)
-                resource.setrlimit(resource.RLIMIT_NOFILE, (_descriptors() + 2, usual[1]))
+                stack.callback(_estate.cache_clear)
+                _estate.cache_clear()
+                most = 3 if spare is None else _descriptors() + spare
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, usual[1]))
                 with pytest.raises(SimkitError) as caught:
                     await units.start(
                         "w", (*PYTHON, "pass"), cwd=tmp_path, env=environment({}), stderr=tmp_path / "w.log"
