@@ -123,3 +123,13 @@ def test_a_wall_clock_that_is_set_makes_a_run_unjudged(step_ms: int) -> None:
     with pytest.raises(SimkitError, match=rf"set by \{step_ms:+d} ms") as caught:
         pulse.demand_steady()
     assert caught.value.problem.code == "clock-stepped"
+
+
+def test_a_clock_that_is_set_back_again_was_set() -> None:
+    """It is told by how much at most, not by what is left of it in the end."""
+    steps_ns = iter((0, 0, 5_000 * MS, 5_000 * MS, 0))
+    pulse = Pulse(lambda: time.monotonic_ns() + next(steps_ns))
+    for _ in range(5):
+        pulse._compare()
+    with pytest.raises(SimkitError, match=r"set by [+-](5000|4999) ms"):
+        pulse.demand_steady()
