@@ -288,6 +288,7 @@ def _put(draft: Path, wanted: Path) -> Path:
                 raise
         if wanted.suffix == ".run":
             old = draft.with_suffix(".old")
+            shutil.rmtree(old, ignore_errors=True)  # as the draft: of one that had our number
             with suppress(FileNotFoundError):  # another one has just moved it away
                 folder.rename(old)
             shutil.rmtree(old, ignore_errors=True)

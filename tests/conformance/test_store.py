@@ -66,6 +66,20 @@ def test_a_run_is_kept_whole_or_not_at_all(store: Store, monkeypatch: pytest.Mon
     assert {path.name: path.read_bytes() for path in store.cases.glob("*/*")} == {"1": b"old", "2": b"old"}
 
 
+def test_what_a_killed_one_has_left_is_in_nobodys_way(store: Store) -> None:
+    """It had our number, and died as it put its folder in place of another one."""
+    told: list[e.Event] = []
+    store.keep_run("a", {"1": b"old"}, "0123", told.append)
+    for kind in ("draft", "old"):
+        left = store.cases / f".0123.run.{os.getpid()}.{kind}"
+        left.mkdir()
+        (left / "2").write_bytes(b"older")
+    assert store.keep_run("a", {"1": b"new"}, "0123", told.append)
+    assert not told
+    assert {path.name: path.read_bytes() for path in store.cases.glob("*/*")} == {"1": b"new"}
+    assert [path.name for path in store.cases.iterdir()] == ["0123.run"]
+
+
 def _keep_often(store: Store, word: bytes) -> int:
     told: list[e.Event] = []
     for _ in range(100):
