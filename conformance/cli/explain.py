@@ -57,8 +57,8 @@ def _named(wanted: str, store: Store | None) -> e.Explained | None:
         return _fault(fault)
     if wanted in codes.CODES:
         return _code(wanted)
-    if wanted.isdigit() and int(wanted) in set(ExitCode):
-        return _exit(ExitCode(int(wanted)))
+    if (number := {str(int(one)): one for one in ExitCode}.get(wanted)) is not None:
+        return _exit(number)
     if mutant := listing.mutant_registry().get(wanted):
         return _mutant(wanted, mutant)
     if is_certificate(Path(wanted)):

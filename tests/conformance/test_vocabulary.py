@@ -61,6 +61,14 @@ def test_a_slip_of_the_keyboard_gets_the_word_that_was_meant(wanted: str, near: 
     assert f"did you mean {near}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wanted", ["\N{SUPERSCRIPT TWO}", "1" * 5_000, "4"])
+@pytest.mark.usefixtures("own_folder")
+def test_numbers_that_are_no_exit_code_are_wrong_usage(wanted: str, capsys: Any) -> None:
+    """Whatever they are written with, and however long."""
+    assert cli.main(["explain", wanted]) == (0 if wanted == "4" else 2)
+    assert "exit code" in "".join(capsys.readouterr())
+
+
 @pytest.mark.usefixtures("own_folder")
 def test_explain_alone_lists_the_words_by_kind(capsys: Any) -> None:
     """All but the stories, which `list` names."""
