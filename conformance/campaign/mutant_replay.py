@@ -57,7 +57,7 @@ def replay_mutant(
         if id_ in docket.claimed
         for one in finding.violations
     ]
-    why = "" if kinds else doubt(last)
+    why = "" if kinds else doubt(last, docket.claimed)
     answer = "reproduced" if kinds else "inconclusive" if why else "clean"
     got = ", ".join(dict.fromkeys(kinds))
     case_id = docket.cases[-1] if docket.cases else None

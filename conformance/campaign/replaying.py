@@ -215,12 +215,13 @@ def _replay_real(
         return docket.add(judged)
 
     real.run_all(target, installed.python, [(seed, scenario)] * TIMES, take, None, emit, stopping)
-    shown = [kinds for one in seen if (kinds := _kinds(one, docket.claimed if case is None else None))]
+    only = docket.claimed if case is None else None
+    shown = [kinds for one in seen if (kinds := _kinds(one, only))]
     again = [kinds for kinds in shown if wanted is None or wanted in kinds]
     if not again and len(seen) < TIMES and stopping():
         raise KeyboardInterrupt  # too few runs to say what it does now
     got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
-    doubts = [doubt(one) for one in seen]
+    doubts = [doubt(one, only) for one in seen]
     telling = sum(not words for words in doubts)
     answer = "reproduced" if again else "different" if shown else "clean" if case is None else "fixed"
     if not shown and not telling:

@@ -13,6 +13,8 @@ from scenarios.history import Fired, Received
 from scenarios.operation import RESERVED_SERVICES, SEMANTICS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from conformance.campaign.docket import Judged
 
 #: Promises about keys that were sent: where none is, they cannot be put to the test.
@@ -69,13 +71,15 @@ class Vitality:
         return "; a higher tier tries more" if tier in {"smoke", "core"} else ""
 
 
-def doubt(judged: Judged) -> str:
-    """Why a run in which nothing was violated says nothing; empty where it does say something."""
+def doubt(judged: Judged, only: Collection[str] | None = None) -> str:
+    """Why a run in which nothing was violated says nothing, of these obligations where they are given; empty where it does say
+    something.
+    """
     if judged.problem is not None:
         return "it could not be judged"
     if judged.unsettled:
         return "it never settled"
-    if judged.slow:
+    if any(finding.slow for id_, finding in judged.findings.items() if only is None or id_ in only):
         return "it was kept only within four times the bound"
     return f"{', '.join(judged.unfired)} never struck" if judged.unfired else ""
 

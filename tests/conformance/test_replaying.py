@@ -16,6 +16,7 @@ from conformance import campaign
 from conformance import events as e
 from conformance.campaign import judging, real
 from conformance.campaign.docket import Judged
+from conformance.campaign.vitality import doubt
 from conformance.cli import explain
 from conformance.reporters import wording
 from conformance.simulate import scenario_from_json, scenario_to_json
@@ -411,3 +412,11 @@ def test_runs_that_say_nothing_call_no_case_fixed(
     else:
         assert (answer.answer, answer.times, answer.reason) == ("inconclusive", 0, told)
         assert ("why", told) in wording.replayed(answer)
+
+
+def test_only_what_is_claimed_is_in_doubt() -> None:
+    """A scenario is replayed for what the target promises: that it was slow in something else says nothing against it."""
+    judged = Judged("chain/undisturbed", None, {"DUR-6": Finding(1, slow=True), "EFF-1": Finding(1)})
+    assert doubt(judged)
+    assert doubt(judged, {"DUR-6"})
+    assert not doubt(judged, {"EFF-1"})
