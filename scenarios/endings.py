@@ -53,6 +53,13 @@ def may_be_escalated(facts: Facts, index: int) -> bool:
     return deaths >= min(_ESCALATION_DEATHS, facts.history.declared.deaths_max or _ESCALATION_DEATHS)
 
 
+def may_be_set_aside(facts: Facts, index: int) -> bool:
+    """May the whole run have been given up so by event `index`? Not while somebody has worked on it since the last death."""
+    last = max((at for at in facts.deaths if at < index), default=-1)
+    is_taken_up = any(last < one.at < index and not facts.late(one) for one in facts.sent)
+    return may_be_escalated(facts, index) and not is_taken_up
+
+
 def _met_other_code(facts: Facts, index: int) -> bool:
     """Had code come up that the run may not have been written for?"""
     code = facts.history.plan.code
@@ -116,10 +123,18 @@ def idle_end(facts: Facts) -> tuple[Seen, str] | None:
     hard = facts.is_stormy or any(facts.struck(action) for action in _HARD)
     if limited or stopped or hard or _met_other_code(facts, last.answered) or plan.approvals() or plan.checks():
         return None
+    if may_be_set_aside(facts, last.answered) or _is_in_doubt_unseen(facts, last):
+        return None
     if any(shown.state not in _CLEAR for shown in last.status.operations):
         return None
     ready = next(reached(facts, last), None)
     return None if ready is None else (last, ready)
+
+
+def _is_in_doubt_unseen(facts: Facts, seen: Seen) -> bool:
+    """Was something sent that a status does not list, such as what a child did, and that nobody may know the outcome of?"""
+    unlisted = (one for one in facts.sent if one.at < seen.answered and seen.operation(one.op) is None)
+    return any(facts.uncertain(one, seen.answered) and not facts.notices(one.op) for one in unlisted)
 
 
 def reached(facts: Facts, seen: Seen) -> Iterator[str]:

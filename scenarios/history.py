@@ -33,6 +33,8 @@ ApprovalState = Literal["pending", "approved", "denied", "expired", "released", 
 TERMINAL: frozenset[str] = frozenset({"done", "failed", "cancelled", "blocked"})
 #: Operation states that show an accepted answer.
 ACCEPTED: frozenset[str] = frozenset({"succeeded", "reconciled"})
+#: Operation states that show an outcome which nobody knows, or never will.
+IN_DOUBT: frozenset[str] = frozenset({"unknown", "unresolved"})
 
 
 @attrs.frozen

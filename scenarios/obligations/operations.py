@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 from scenarios.endings import may_be_escalated
-from scenarios.history import TERMINAL, History
+from scenarios.history import IN_DOUBT, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
@@ -16,7 +16,6 @@ from scenarios.publishing import verdicts
 from scenarios.turns import out_of_turn
 from scenarios.verdict import Finding, Violation
 
-_OPEN = frozenset({"unknown", "unresolved"})
 #: States of a run that is pursued, or was with success.
 _GOES_ON = frozenset({"running", "waiting", "done"})
 
@@ -77,6 +76,8 @@ def _taken_up_again(facts: Facts) -> Iterator[Violation]:
     ends = [seen for seen in facts.statuses if seen.status.state in {"failed", "cancelled"} and _attempt(facts, seen)]
     for end in ends[:1]:
         for seen in facts.seen_after(end.answered):
+            if facts.struck("wipe", seen.answered):
+                return  # who has forgotten the end may count its attempts anew
             if seen.status.state in _GOES_ON and _attempt(facts, seen) == end.status.attempt:
                 sentence = (
                     f"Attempt {end.status.attempt} of run {facts.history.run!r} was shown {end.status.state}, and later "
@@ -297,7 +298,7 @@ def unresolved_stays_unresolved(history: History) -> Finding:
     found: dict[str, Violation] = {}
     for seen in ends:
         for op in seen.status.operations:
-            if op.state in _OPEN and op.id in facts.calls:
+            if op.state in IN_DOUBT and op.id in facts.calls:
                 kept.setdefault(op.id, seen)
         for op_id, before in kept.items():
             if violation := _relabelled(facts, op_id, before, seen):

@@ -54,11 +54,16 @@ def _state_of(facts: Facts, call: Requester, earlier: Request, later: Request) -
 
 
 def _cleared(facts: Facts, earlier: Request, later: Request) -> bool:
-    """Did a lookup between the two say that the receiver knows of nothing?"""
+    """Did a lookup between the two say that the receiver knows of nothing?
+
+    Or before both, where the world may have held up the first of one worker's requests so that it comes in after the second.
+    """
+    is_swapped = facts.held_up(later.at) and earlier.event.incarnation == later.event.incarnation
+    since = -1 if is_swapped else earlier.at
     return any(
         lookup.reply is not None
         and lookup.replied_at is not None
-        and earlier.at < lookup.at
+        and since < lookup.at
         and lookup.replied_at < later.at
         and (lookup.reply.kind, lookup.reply.delivery) == ("missing", "sent")
         for lookup in facts.lookups(later.op)

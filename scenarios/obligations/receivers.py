@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scenarios.endings import may_be_escalated
-from scenarios.history import ACCEPTED, TERMINAL, History
+from scenarios.history import ACCEPTED, IN_DOUBT, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
@@ -19,7 +19,6 @@ _ON_ITS_WAY_NS = 1_000_000_000
 LOOKUPS_MAX = 100
 #: So many since faults have stopped, and the last of them just before the end: a search that is under way, and goes on.
 _MANY_LOOKUPS = 10
-_UNKNOWN = frozenset({"unknown", "unresolved"})
 
 
 @obligation(
@@ -113,7 +112,7 @@ def _otherwise_shown(facts: Facts, call: Requester, last: Request) -> Iterator[V
         if shown.state in ACCEPTED and not is_refusal and not answer_before(facts, call.id, seen.answered):
             sentence = f"{call.service} has saved that {call.id!r} failed; it is shown as {shown.state}."
             yield blame("false certainty", sentence, evidence, call.id)
-        elif _is_forgotten(facts, last, seen) and shown.state in _UNKNOWN:
+        elif _is_forgotten(facts, last, seen) and shown.state in IN_DOUBT:
             sentence = (
                 f"{call.service} said that {call.id!r} has failed for good; the run has ended with it {shown.state}."
             )
@@ -215,7 +214,7 @@ def _unheeded(facts: Facts, notice: Command) -> Violation | None:
     if facts.closed_as() in {None, "stopped"}:
         return None
     shown = last.operation(op)
-    if shown is None or shown.state not in _UNKNOWN or last.status.state in {"failed", "cancelled"}:
+    if shown is None or shown.state not in IN_DOUBT or last.status.state in {"failed", "cancelled"}:
         return None
     sentence = f"{facts.calls[op].service} told that {op!r} had happened, which nobody knew; it is still {shown.state}."
     return blame("stuck", sentence, (notice.asked_at, last.asked, last.answered), op)

@@ -220,7 +220,7 @@ def _not_as_declared(facts: Facts) -> Iterator[Violation]:
         return
     for ask in (ask for signal in facts.signals for ask in signal.asks if was_early(facts, ask, signal.name)):
         is_plain = start.answered_at < ask.at and not facts.stopped_at(ask.at)
-        if ask.outcome != "error" or ask.answered_at is None or not is_plain:
+        if ask.outcome != "error" or ask.answered_at is None or not is_plain or may_be_unable(facts, ask.answered_at):
             continue
         is_known = any(seen.status.state not in {"unknown", *TERMINAL} for seen in facts.seen_after(ask.answered_at))
         if is_known and not facts.halted(start.at, ask.answered_at) and not facts.ordered("cancel"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scenarios.history import ACCEPTED, History
+from scenarios.history import ACCEPTED, IN_DOUBT, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
@@ -251,7 +251,7 @@ def _has_another_reason(facts: Facts, last: Seen) -> bool:
     plan = facts.history.plan
     plain = Call | Model | Sleep | Wait | Compensate | Choice
     harmless = all(isinstance(leaf, plain) for leaf in plan.leaves()) and not {"retries", "poison"} & plan.needs()
-    unclear = any(shown.state in {"unknown", "unresolved"} for shown in last.status.operations)
+    unclear = any(shown.state in IN_DOUBT for shown in last.status.operations)
     lost = any(one.request.unanswered for one in charges(facts))
     told = facts.refusal_before(last.answered) or facts.ordered("cancel") or facts.code_changed()
     late = plan.deadline_ns is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.history import ACCEPTED, TERMINAL, Died, Event, Fired, History, Paused, Resumed
+from scenarios.history import ACCEPTED, IN_DOUBT, TERMINAL, Died, Event, Fired, History, Paused, Resumed
 from scenarios.index import Facts, look
 from scenarios.interruption import ASKING_ACTIONS, actions_of
 from scenarios.obligations.registry import blame, obligation
@@ -32,8 +32,6 @@ from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an operation that was sent and whose outcome nobody knows.
 _DENIALS = frozenset({"planned", "skipped", "failed"})
-#: How an operation is shown whose answer nobody waits for any more: a worker that heeds a stop drops what it had sent.
-_GIVEN_UP = frozenset({"unknown", "unresolved"})
 #: The least by which work has to overstay its grace.
 _OVERSTAY_NS = 250_000_000
 #: And how much longer it has to be seen, once more: who answers slowly acts slowly.
@@ -112,8 +110,8 @@ def _is_at_work(facts: Facts, request: Request, seen: Seen) -> bool:
     """Was a living worker certainly waiting for the reply, all the time that this status was asked and answered?"""
     if request.at > seen.asked or not is_open(request, seen.answered) or facts.late(request):
         return False
-    if (shown := seen.operation(request.op)) is not None and shown.state in _GIVEN_UP:
-        return False
+    if (shown := seen.operation(request.op)) is not None and shown.state in IN_DOUBT:
+        return False  # nobody waits for its answer any more: a worker that heeds a stop drops what it had sent
     waited_ns = facts.at_ns(seen.answered) - request.event.at_ns
     return waited_ns < patience_ns(facts) and is_undisturbed(facts, request, seen.answered)
 

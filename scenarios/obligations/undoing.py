@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scenarios.history import ACCEPTED, TERMINAL, History, OperationStatus, Replied
+from scenarios.endings import may_be_set_aside
+from scenarios.history import ACCEPTED, IN_DOUBT, TERMINAL, History, OperationStatus, Replied
 from scenarios.index import Facts, look
 from scenarios.lineage import uses
 from scenarios.obligations.fencing import asked_for
@@ -146,8 +147,12 @@ def interrupted_undoing_is_taken_up_again(history: History) -> Finding:
 def _never_begun(facts: Facts, last: Seen) -> Iterator[Violation]:
     """Undos of a failed run that owes them, with nothing in the way, none of which was ever begun."""
     in_the_way = facts.is_stormy or facts.code_changed() or any(facts.struck(action) for action in ("full", "eio"))
+    in_the_way = in_the_way or may_be_set_aside(facts, last.answered)
     if last.status.state != "failed" or facts.closed_as() not in {"settled", "slow"} or in_the_way:
         return
+    effects = (last.operation(undo.of) for undo in own_undos(facts))
+    if any(effect is not None and effect.state in IN_DOUBT for effect in effects):
+        return  # should it turn out to have happened, its undo may have to come first
     for undo in own_undos(facts):
         shown = last.operation(undo.id)
         known = facts.accepted_at.get(undo.of)

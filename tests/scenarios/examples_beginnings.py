@@ -65,6 +65,17 @@ holds(
     "said to keep what comes early, it can keep nothing with its disk full",
     up(WAITING).fired("full@ack:start").signal("1", outcome="error").call("a").status("waiting", on="go"),
 )
+holds(
+    "SCH-4",
+    "said to keep what comes early, it had been let down by its disk before the run was known",
+    Story(WAITING, shows_operations=True)
+    .up()
+    .fired("eio@ack:start")
+    .start()
+    .signal("1", outcome="error")
+    .call("a")
+    .status("waiting", on="go"),
+)
 
 # --- answers that a harness gives itself --------------------------------------------------------------------------------
 holds(

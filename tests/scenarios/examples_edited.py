@@ -220,4 +220,9 @@ holds(
     failed().status("running", attempt="t2"),
     exercised=0,
 )
+holds(
+    "DUR-7",
+    "its disk was emptied, and it was started as if for the first time",
+    failed().fired("wipe@end").crash().start().status("running", attempt="t1"),
+)
 breaks("DUR-7", "a run that had failed goes on as if it had not", failed().status("running", attempt="t1"), "torn view")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scenarios.plan import Allowance, Call, Plan, Seq
-from tests.scenarios.build import Story, plan
+from scenarios.plan import Allowance, Call, Child, Plan, Seq
+from tests.scenarios.build import Story, par, plan, seq
 from tests.scenarios.examples import breaks, holds
 
 CHAIN = plan("a ledger", "b ledger a")
@@ -117,6 +117,29 @@ holds(
     "word came, and it is not heeded, which is another matter",
     told(a="unresolved", b="planned").settled(),
     but=("EFF-9",),
+)
+holds(
+    "DUR-6",
+    "three workers have died before anybody saw what they were at, and it is set aside",
+    up().call("a").crash().crash().crash().status("blocked", ops={"a": "succeeded a1", "b": "planned"}).settled(),
+)
+breaks(
+    "DUR-6",
+    "it was taken up after three deaths, and is left when it has its answer",
+    up().request("a").crash().crash().crash().call("a").status("blocked", ops={"a": "succeeded a1", "b": "planned"}).settled(),
+    "stuck",
+)
+LETTER = Child("kid", Seq("k", (Call("letter", "mailer", {"to": 1}),)))
+holds(
+    "DUR-6",
+    "what is in doubt is a child's, which its status does not list",
+    up(plan(par(LETTER, seq("a ledger", "b ledger a"))))
+    .call("a")
+    .request("kid/letter")
+    .applied()
+    .reply(delivery="reset")
+    .status("blocked", ops={"a": "succeeded a1", "b": "planned"})
+    .settled(),
 )
 breaks("DUR-6", "word came, and what waited for it is not begun", told(a="reconciled a1", b="planned").settled(), "stuck")
 

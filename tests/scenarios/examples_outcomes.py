@@ -76,6 +76,18 @@ breaks(
     Story(REG).up().start().call("a").crash().call("a").done(),
     "duplicate effect",
 )
+holds(
+    "EFF-4",
+    "the world holds up a request until nothing was found and it was sent again",
+    Story(REG).up().fired("storm").start().look_up("a").call("a").request("a").applied().reply().done(),
+    exercised=0,
+)
+breaks(
+    "EFF-4",
+    "in a storm, another worker sends it again without a look",
+    Story(REG).up().fired("storm").start().look_up("a").call("a").crash().call("a").done(),
+    "duplicate effect",
+)
 
 # --- EFF-5 ------------------------------------------------------------------------------------------------------------
 holds(

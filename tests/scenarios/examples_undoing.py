@@ -232,6 +232,34 @@ holds(
     over(failed().kill().up(code="3"), ua="planned", ub="planned", uc="planned").settled(),
     exercised=0,
 )
+holds(
+    "CMP-2",
+    "it has killed its workers, and is set aside as it is",
+    Story(TRIP, **OPS, deaths_max=2)
+    .up()
+    .start()
+    .call("a")
+    .crash()
+    .crash()
+    .status("failed", ops={"a": "succeeded a1", "b": "planned", "ua": "planned"}, reason="deadly")
+    .settled(),
+    exercised=0,
+)
+holds(
+    "CMP-2",
+    "nobody knows of the mail, and its undo would have to come first",
+    Story(MAIL, **OPS)
+    .up()
+    .start()
+    .call("a")
+    .request("m")
+    .applied()
+    .reply(delivery="reset")
+    .call("d", "rejected")
+    .status("failed", ops={"a": "succeeded a1", "m": "unresolved", "d": "failed", "ua": "planned", "um": "planned"})
+    .settled(),
+    exercised=0,
+)
 breaks(
     "CMP-2",
     "a run that has failed is over, whatever it owes",
