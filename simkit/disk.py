@@ -201,6 +201,8 @@ class Disk(Device):
         gate(owner)
         if path not in self._names.visible:
             raise self._missing(path)
+        if path == "/":
+            raise _error(errno.EBUSY, path)
         if self.listdir(path):
             raise _error(errno.ENOTEMPTY, path)
         number = self.enter("rmdir", path, owner)
@@ -329,6 +331,8 @@ class Disk(Device):
 
     def _check_target(self, source: str, target: str) -> None:
         """Raise what rename(2) raises when `target` cannot be replaced."""
+        if "/" in (source, target):
+            raise _error(errno.EBUSY, target)
         old, new = self._names.visible[source], self._names.visible.get(target)
         if isinstance(old, Directory):
             if target.startswith(source.rstrip("/") + "/"):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from simkit._guard import refuse
-from simkit._guard.raw import Borrowed, Open, SimulatedFile, register
+from simkit._guard.raw import Borrowed, Open, SimulatedFile, bytes_of, register
 from simkit._guard.state import Active, here, off
 from simkit._kernel.owner import OWNER
 from simkit._storage.namespace import Directory
@@ -148,7 +148,9 @@ def _open(  # the signature of `open`
         return _known(guard, process, buffered)
     text = io.TextIOWrapper(buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1)
     text.mode = mode  # type: ignore[misc]  # as `open` does
-    return _known(guard, process, text)
+    _known(guard, process, text)
+    _known(guard, process, buffered)  # should the text be detached from it
+    return text
 
 
 def _known(guard: Active, process: Process, file: Any) -> Any:
@@ -158,15 +160,15 @@ def _known(guard: Active, process: Process, file: Any) -> Any:
         if buffers is None:
             buffers = guard.buffers[process] = weakref.WeakValueDictionary()
             process.on_leaving(functools.partial(_flush, buffers))
-        buffers[file.fileno()] = file
+        buffers[file.fileno(), type(file)] = file
     return file
 
 
-def _flush(buffers: weakref.WeakValueDictionary[int, Any]) -> None:
+def _flush(buffers: weakref.WeakValueDictionary[Any, Any]) -> None:
     for file in list(buffers.values()):
-        if not file.closed:
-            with contextlib.suppress(OSError):  # nobody is there any more who could be told
-                file.flush()
+        # An OSError nobody is there any more to be told of; a ValueError is of a file that is closed, or detached.
+        with contextlib.suppress(OSError, ValueError):
+            file.flush()
 
 
 def _of_descriptor(guard: Active, fd: int, *, closes: bool) -> SimulatedFile:
@@ -288,7 +290,7 @@ def _writable(entry: Open, number: int = errno.EBADF) -> SimulatedFile:
 
 
 def _read(_guard: Active, _process: Process, entry: Open, size: int) -> bytes:
-    return _readable(entry).read(size) or b""
+    return _readable(entry).read(_from_0(size)) or b""
 
 
 def _pread(_guard: Active, _process: Process, entry: Open, size: int, offset: int) -> bytes:
@@ -300,7 +302,7 @@ def _write(_guard: Active, _process: Process, entry: Open, data: Any) -> int:
 
 
 def _pwrite(_guard: Active, _process: Process, entry: Open, data: Any, offset: int) -> int:
-    return _writable(entry).write_at(bytes(data), _from_0(offset))
+    return _writable(entry).write_at(bytes_of(data), _from_0(offset))
 
 
 def _from_0(number: int) -> int:

@@ -19,6 +19,11 @@ _FIRST_FD = 1_000_000
 _SYNCS = getattr(os, "O_SYNC", 0) | getattr(os, "O_DSYNC", 0)
 
 
+def bytes_of(data: Any) -> bytes:
+    """What a program gives to be written. TypeError for what has no bytes, which `bytes` would make some of: a number, say."""
+    return data if isinstance(data, bytes) else bytes(memoryview(data))
+
+
 class Open(NamedTuple):
     """An open descriptor: of a file, or of a directory."""
 
@@ -67,7 +72,7 @@ class SimulatedFile(io.RawIOBase):
     def write(self, data: Any) -> int:
         if not self._writes:
             raise io.UnsupportedOperation("not writable")
-        content = bytes(data)
+        content = bytes_of(data)
         if here() is not self._guard:  # a forgotten buffer, emptied after its world has ended
             return len(content)
         if self._appends:

@@ -29,7 +29,7 @@ class Active:
         #: Open descriptors on simulated disks, see `files`.
         self.files: dict[int, Any] = {}
         #: The open files of each simulated process that may hold what was not written yet, in the order of opening.
-        self.buffers: dict[Any, weakref.WeakValueDictionary[int, Any]] = {}
+        self.buffers: dict[Any, weakref.WeakValueDictionary[Any, Any]] = {}
         #: What simulated processes want to be done at signals, by process id and number; nobody sends any.
         self.handlers: dict[tuple[int, int], Any] = {}
         self._noise: random.Random | None = None

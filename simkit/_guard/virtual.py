@@ -32,6 +32,10 @@ _UUID_EPOCH_TICKS = 0x01B21DD213814000
 #: Clocks by what they tell; all others count from when the machine was started.
 _OF_THE_PROCESSOR = {getattr(time, f"CLOCK_{name}_CPUTIME_ID", None) for name in ("PROCESS", "THREAD")}
 _OF_THE_WALL = {getattr(time, f"CLOCK_{name}", None) for name in ("REALTIME", "TAI")}
+#: What Python does not leave to the system's default as it starts.
+_AT_FIRST: dict[int, Any] = {signal.SIGINT: signal.default_int_handler} | {
+    getattr(signal, name): signal.SIG_IGN for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)
+}
 #: No process hears of these.
 _UNSEEN = {getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP")}
 _NODE = 0x020000000001  # a locally administered address
@@ -225,7 +229,7 @@ def _set_handler(guard: Active, number: int, handler: Any) -> Any:
 def _handler(guard: Active, number: int) -> Any:
     if number not in signal.valid_signals():
         raise ValueError("signal number out of range")
-    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    usual = _AT_FIRST.get(number, signal.SIG_DFL)
     return guard.handlers.get((guard.pid(), int(number)), usual)
 
 

@@ -233,6 +233,25 @@ def test_without_provisioning_a_missing_directory_is_an_error() -> None:
         disk.rmdir("/d")
 
 
+def test_the_root_stays_where_it_is() -> None:
+    """It can be neither removed nor renamed nor replaced, as on a real disk, and is usable afterwards."""
+    disk = new_disk()
+    disk.mkdir("/d")
+    calls: list[Callable[[], object]] = [
+        lambda: disk.rmdir("/"),
+        lambda: disk.rename("/", "/e"),
+        lambda: disk.rename("/d", "/"),
+    ]
+    for call in calls:
+        with pytest.raises(OSError, match=re.escape(os.strerror(errno.EBUSY))):
+            call()
+    disk.rmdir("/d")
+    with pytest.raises(OSError, match=re.escape(os.strerror(errno.EBUSY))):
+        disk.rmdir("/")
+    with pytest.raises(FileNotFoundError):
+        disk.open("/f")
+
+
 def test_a_file_in_the_way_is_no_directory() -> None:
     """A path that leads through a file is ENOTDIR, whatever is asked of it, and the file stays what it was."""
     disk = new_disk()

@@ -248,8 +248,8 @@ def _tried(call: Callable[[], Any]) -> Any:
     """What a call gives: its value, or its error by name and number."""
     try:
         return call()
-    except OSError as error:
-        return type(error).__name__, error.errno
+    except (OSError, TypeError) as error:
+        return type(error).__name__, getattr(error, "errno", None)
 
 
 def _names(folder: str) -> list[str]:
@@ -278,6 +278,9 @@ def _misuse(root: str) -> list[Any]:
         _tried(lambda: os.read(writing, 1)),
         _tried(lambda: os.ftruncate(writing, -1)),
         _tried(lambda: os.pread(reading, 2, -1)),
+        _tried(lambda: os.read(reading, -1)),
+        _tried(lambda: os.write(writing, 5)),  # type: ignore[arg-type]
+        _tried(lambda: os.pwrite(writing, [1, 2], 0)),  # type: ignore[arg-type]
         os.pread(reading, 3, 1),
         os.pwrite(writing, b"LL", 2),
         os.lseek(writing, 100, os.SEEK_SET),
@@ -418,6 +421,24 @@ def test_an_open_folder_is_synced_whatever_it_is_called_by_then() -> None:
         return host.disk.listdir("/w/e")
 
     assert simulate(main) == ["x"]
+
+
+def test_a_text_that_was_detached_leaves_its_buffer_to_be_flushed() -> None:
+    """Of the text there is nothing to flush any more, and that is no error of anybody."""
+
+    async def main(world: World) -> Any:
+        host = world.host("h")
+        kept: list[Any] = []
+
+        async def program() -> None:
+            text = open("/w/f", "w")  # noqa: PTH123, SIM115, ASYNC230  # simulated
+            text.write("text, ")
+            kept.extend([text, text.detach()])
+            kept[1].write(b"bytes")
+
+        return (await host.start(program).wait()).kind, host.disk.read_file("/w/f")
+
+    assert simulate(main) == ("exited", b"text, bytes")
 
 
 @pytest.mark.parametrize(("way", "left"), [("returns", b"ab"), ("fails", b"ab"), ("exits", b"ab"), ("killed", b"")])

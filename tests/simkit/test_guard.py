@@ -358,6 +358,7 @@ def test_a_signal_handler_is_that_of_its_process() -> None:
         found = [signal.signal(signal.SIGTERM, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)]
         signal.signal(signal.SIGUSR1, lambda *_: None)
         await trio.sleep(1)
+        found += [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGPIPE)]
         with pytest.raises(OSError, match="Invalid argument"):
             signal.signal(signal.SIGKILL, signal.SIG_IGN)
         with pytest.raises(TypeError):
@@ -370,7 +371,8 @@ def test_a_signal_handler_is_that_of_its_process() -> None:
         processes = [world.host(name).start(program) for name in "ab"]
         return [(await process.wait()).value for process in processes]
 
-    expected = [signal.SIG_DFL, signal.SIG_IGN]
+    at_first = [signal.default_int_handler, signal.SIG_IGN]  # as Python has them
+    expected = [signal.SIG_DFL, signal.SIG_IGN, *at_first]
     assert run(main, tape=Tape.from_seed(0)).unwrap() == [expected, expected]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)) == before
 
