@@ -17,7 +17,27 @@ from conformance import reporters, tracefile
 from conformance.certificate import judgement
 from conformance.certificate import load as load_certificate
 from conformance.cli import certificates, engine, explain, listing, streams, usage
-from conformance.cli.options import PLAIN, Common, Config, Jobs, Mutant, ScenarioName, Show, Target
+from conformance.cli.options import (
+    PLAIN,
+    Boundaries,
+    Break,
+    Common,
+    Config,
+    Jobs,
+    Kernel,
+    Mutant,
+    ScenarioName,
+    Seeds,
+    Show,
+    ShrinkRuns,
+    ShrinkSeconds,
+    Swarm,
+    Sweep,
+    SweepBudget,
+    Target,
+    Trace,
+    Until,
+)
 from conformance.cli.session import Done, Session, conduct, short
 from conformance.look import Look
 from conformance.reporters import Format, wording
@@ -81,27 +101,14 @@ def run(
     target: Target = None,
     config: Config = None,
     mutant: Mutant = None,
-    seeds: Annotated[str, Parameter(help="Seeds: 7, 0-999 or 1,5,9.")] = "0-99",
-    boundaries: Annotated[
-        bool, Parameter(negative=(), help="Crash at every storage boundary of each seed too.")
-    ] = False,
-    swarm: Annotated[
-        bool, Parameter(help="Draw faults of disks and network too: in some of the seeds, off before liveness counts.")
-    ] = True,
-    sweep: Annotated[
-        bool,
-        Parameter(
-            negative=(), help="Crash at every storage boundary, service barrier and message of each seed, and more."
-        ),
-    ] = False,
-    sweep_budget: Annotated[
-        int, Parameter(help="With --sweep: pairs of crashes to try of a seed, and as many power losses by state.")
-    ] = 200,
-    shrink_runs: Annotated[
-        int, Parameter(help="Runs to make a failure small, and as many to explain it; 0 for none.")
-    ] = 200,
-    shrink_seconds: Annotated[float, Parameter(help="Seconds for the same; 0 for no bound but the runs.")] = 0,
-    kernel: Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")] = "fast",
+    seeds: Seeds = "0-99",
+    boundaries: Boundaries = False,
+    swarm: Swarm = True,
+    sweep: Sweep = False,
+    sweep_budget: SweepBudget = 200,
+    shrink_runs: ShrinkRuns = 200,
+    shrink_seconds: ShrinkSeconds = 0,
+    kernel: Kernel = "fast",
     jobs: Jobs = None,
     show: Show = False,
     common: Common = PLAIN,
@@ -146,26 +153,15 @@ def replay(
     mutant: Mutant = None,
     scenario: ScenarioName = None,
     show: Show = False,
-    until: Annotated[
-        int | None, Parameter(help="Stop before the step of this event, and print where everything stands.")
-    ] = None,
-    break_: Annotated[
-        int | None, Parameter(name="--break", help="Open the debugger before the step of this event, in its task.")
-    ] = None,
-    trace: Annotated[
-        str | None,
-        Parameter(
-            allow_leading_hyphen=True,
-            help="Write every event to this file as JSON lines, as it goes; - is standard output.",
-        ),
-    ] = None,
+    until: Until = None,
+    break_: Break = None,
+    trace: Trace = None,
     common: Common = PLAIN,
 ) -> int:
-    """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target, on real
-    processes, or with --mutant in simulation. Says reproduced, fixed,
-    different or diverged, and at which event; of a scenario without violations that nothing was violated, or, where no run
-    was struck, settled and judged, that this is inconclusive. Events are
-    numbered from 0; --until, --break and --trace are for simulated cases, and PYTHONBREAKPOINT names another debugger.
+    """Do a run again: a saved case (of its own target, or of -t), or a named scenario of a target, on real processes, or with
+    --mutant in simulation. Says reproduced, fixed, different or diverged, and at which event; of a scenario without violations
+    that nothing was violated; and inconclusive where no run was judged, settled and was struck as asked. Events are numbered
+    from 0; --until, --break and --trace are for simulated cases, and PYTHONBREAKPOINT names another debugger.
     """
 
     def body(session: Session) -> Done:
