@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from simkit._guard import refuse
-from simkit._guard.raw import Borrowed, Open, SimulatedFile, bytes_of, register
+from simkit._guard.descriptors import BY_DESCRIPTOR, file_of, fstat, stat_result
+from simkit._guard.raw import Borrowed, Open, SimulatedFile, register
 from simkit._guard.state import Active, here, off
 from simkit._kernel.owner import OWNER
 from simkit._storage.namespace import Directory
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from simkit.process import Process
 
 _BUFFER_BYTES = 8192
-_TIMES = ("st_atime", "st_mtime", "st_ctime")
-#: What `stat` tells beside the tuple; times are not kept.
-_MORE = dict.fromkeys(_TIMES, 0.0) | {f"{name}_ns": 0 for name in _TIMES}
 _LIBRARIES = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 #: What Python reads as its own: its modules, and the data of time zones.
 _INSTALLED = tuple({path + os.sep: None for path in (*_LIBRARIES, *zoneinfo.TZPATH)})
@@ -176,7 +174,7 @@ def _of_descriptor(guard: Active, fd: int, *, closes: bool) -> SimulatedFile:
     entry = guard.files.get(fd)
     if entry is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    file = _file(entry)
+    file = file_of(entry)
     return file if closes else Borrowed(file)
 
 
@@ -192,22 +190,13 @@ def _os_open(guard: Active, process: Process, path: str, flags: int, _mode: int 
     return _open_raw(guard, process, path, flags).fileno()
 
 
-def _blocks(size: int) -> dict[str, int]:
-    """Where this platform tells of blocks."""
-    return {"st_blksize": 4096, "st_blocks": -(-size // 512)} if hasattr(os.stat_result, "st_blocks") else {}
-
-
-def _result(kind: int, size: int, number: int, names: int = 1) -> os.stat_result:
-    return os.stat_result((kind | 0o755, number, 1, names, 0, 0, size, 0, 0, 0), _MORE | _blocks(size))
-
-
 def _stat_of(process: Process, path: str) -> os.stat_result:
     disk = process.host.disk
     node = disk.find(path)
     if isinstance(node, Directory):
-        return _result(stat.S_IFDIR, 0, disk.number_of(node))
+        return stat_result(stat.S_IFDIR, 0, disk.number_of(node))
     size = disk.size(path)  # its error, where there is no such file
-    return _result(stat.S_IFREG, size, 0 if node is None else disk.number_of(node))
+    return stat_result(stat.S_IFREG, size, 0 if node is None else disk.number_of(node))
 
 
 def _stat(_guard: Active, process: Process, path: str, **_options: Any) -> os.stat_result:
@@ -252,82 +241,6 @@ def _utime(_guard: Active, process: Process, path: str, *_times: Any, **_options
     _stat_of(process, path)
 
 
-# ---- by descriptor
-
-
-def _fsync(_guard: Active, process: Process, entry: Open) -> None:
-    if entry.raw is not None:
-        entry.raw.sync()
-    else:
-        assert entry.folder is not None
-        process.host.disk.sync_open(entry.folder, entry.path, owner=process)
-
-
-def _file(entry: Open) -> SimulatedFile:
-    if entry.raw is None:
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), entry.path)
-    return entry.raw
-
-
-def _close(guard: Active, _process: Process, entry: Open) -> None:
-    if entry.raw is not None:
-        entry.raw.close()
-    for fd in [fd for fd, known in guard.files.items() if known is entry]:
-        del guard.files[fd]
-
-
-def _readable(entry: Open) -> SimulatedFile:
-    file = _file(entry)
-    if not file.readable():
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    return file
-
-
-def _writable(entry: Open, number: int = errno.EBADF) -> SimulatedFile:
-    if entry.raw is None or not entry.raw.writable():
-        raise OSError(number, os.strerror(number))
-    return entry.raw
-
-
-def _read(_guard: Active, _process: Process, entry: Open, size: int) -> bytes:
-    return _readable(entry).read(_from_0(size)) or b""
-
-
-def _pread(_guard: Active, _process: Process, entry: Open, size: int, offset: int) -> bytes:
-    return _readable(entry).read_at(_from_0(size), _from_0(offset))
-
-
-def _write(_guard: Active, _process: Process, entry: Open, data: Any) -> int:
-    return _writable(entry).write(data)
-
-
-def _pwrite(_guard: Active, _process: Process, entry: Open, data: Any, offset: int) -> int:
-    return _writable(entry).write_at(bytes_of(data), _from_0(offset))
-
-
-def _from_0(number: int) -> int:
-    if number < 0:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    return number
-
-
-def _lseek(_guard: Active, _process: Process, entry: Open, offset: int, whence: int) -> int:
-    return _file(entry).seek(offset, whence)
-
-
-def _ftruncate(_guard: Active, _process: Process, entry: Open, size: int) -> None:
-    _writable(entry, errno.EINVAL).truncate(size)
-
-
-def _fstat(_guard: Active, process: Process, entry: Open) -> os.stat_result:
-    disk = process.host.disk
-    if entry.folder is not None:
-        return _result(stat.S_IFDIR, 0, disk.number_of(entry.folder))
-    raw = _file(entry)
-    size, inode = raw.size(), raw.inode
-    return _result(stat.S_IFREG, size, disk.number_of(inode), disk.names_of(inode))
-
-
 _BY_PATH: dict[str, Any] = {
     "open": _os_open,
     "stat": _stat,
@@ -343,18 +256,6 @@ _BY_PATH: dict[str, Any] = {
     "replace": _rename,
     "readlink": _readlink,
     "utime": _utime,
-}
-_BY_DESCRIPTOR: dict[str, Any] = {
-    "fsync": _fsync,
-    "fdatasync": _fsync,
-    "close": _close,
-    "read": _read,
-    "pread": _pread,
-    "write": _write,
-    "pwrite": _pwrite,
-    "lseek": _lseek,
-    "ftruncate": _ftruncate,
-    "fstat": _fstat,
 }
 
 
@@ -411,7 +312,7 @@ def _descriptor(real: Any, simulated: Any, guard: Active, fd: int, args: Any, kw
     """`open`, `os.stat` and the like of an open descriptor."""
     process = _asking(guard)
     if process is not None and simulated is _stat:
-        return _fstat(guard, process, guard.files[fd])
+        return fstat(guard, process, guard.files[fd])
     if process is not None and simulated is _open:
         return _open(guard, process, fd, *args, **kwargs)
     return real(fd, *args, **kwargs)
@@ -447,7 +348,7 @@ def table() -> Iterator[tuple[types.ModuleType, str, Any, Any]]:
     """Every (module, name, real, stand-in), as `virtual.table` gives them."""
     yield io, "open", io.open, _by_path(io.open, _open)
     yield os, "getcwd", os.getcwd, _getcwd(os.getcwd)
-    for names, make in ((_BY_PATH, _by_path), (_BY_DESCRIPTOR, _by_descriptor)):
+    for names, make in ((_BY_PATH, _by_path), (BY_DESCRIPTOR, _by_descriptor)):
         for name, simulated in names.items():
             real = getattr(os, name, None)
             if real is not None:
