@@ -87,11 +87,6 @@ class Invocation(NamedTuple):
     ended_ns: int | None
 
 
-_NEW_VERSION = """WITH RECURSIVE line (task) AS (SELECT task FROM attempt WHERE id = ?
-    UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task)
-    UPDATE task SET version = version + 1 WHERE id IN line"""
-
-
 #: What a transaction inside another one adds to it: nothing.
 _PART: AbstractContextManager[None] = nullcontext()
 
@@ -115,8 +110,8 @@ class Rows:
     def fence(self, move: Move, generation: int, version: int) -> tuple[str, tuple[object, ...]]:
         """What must still hold for a holder's word to count, as a condition the database checks while it writes."""
         states = sources(move)
-        marks = ", ".join("?" * len(states))
-        return f"state IN ({marks}) AND generation = ? AND version = ?", (*states, generation, version)
+        among = " OR ".join(["state = ?"] * len(states))  # for which SQLite makes no table, as it does for a list
+        return f"({among}) AND generation = ? AND version = ?", (*states, generation, version)
 
     def _move(
         self,
@@ -243,7 +238,7 @@ class Rows:
         try:
             yield
             for attempt in self._touched:
-                self.db.execute(_NEW_VERSION, (attempt,))
+                self._make_version(attempt)
         except BaseException:
             if self.db.in_transaction:  # SQLite has undone it itself where there was no room
                 self.db.execute("ROLLBACK")
@@ -251,6 +246,13 @@ class Rows:
         finally:
             self._begin_anew()
         self.db.execute("COMMIT")
+
+    def _make_version(self, attempt: str) -> None:
+        """Count one version more of a task, and of those it is a child of."""
+        task: str | None = self._attempt(attempt).task
+        while task is not None:
+            self.db.execute("UPDATE task SET version = version + 1 WHERE id = ?", (task,))
+            task = self._value("SELECT parent FROM child WHERE task = ?", task)
 
     def _begin_anew(self) -> None:
         self._forget_all()

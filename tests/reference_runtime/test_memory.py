@@ -27,6 +27,7 @@ print(before, int(said), after)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library decides by itself what it keeps")
 def test_what_was_freed_is_taken_again_without_a_page_fault() -> None:
+    """Nothing is handed back to the system that is asked for again at once."""
     shown = subprocess.run([sys.executable, "-c", COUNTING], capture_output=True, text=True, check=True).stdout
     before, said, after = map(int, shown.split())
     assert said == 1
