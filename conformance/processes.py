@@ -26,7 +26,7 @@ from typing import Final, Self, TypeVar
 
 import trio
 
-from conformance import heir, machine, members
+from conformance import heir, machine, members, pipes
 from simkit.errors import ExitCode, Problem, SimkitError
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class UnitProcess:
     def stdin(self) -> trio.abc.SendStream:
         """Its standard input. Breaks only once the process is known to have ended, see `stdout`."""
         assert self._process.stdin is not None
-        return _Input(self._process.stdin, self._departure)
+        return pipes.Input(self._process.stdin, self._departure)
 
     @property
     def stdout(self) -> trio.abc.ReceiveStream:
@@ -81,7 +81,7 @@ class UnitProcess:
         it has ended and a kill under way is over, so that whoever meets it finds `alive` to be false.
         """
         assert self._process.stdout is not None, f"{self.name} was started without control: its output is in its log"
-        return _Output(self._process.stdout, self._departure)
+        return pipes.Output(self._process.stdout, self._departure)
 
     @property
     def alive(self) -> bool:
@@ -245,42 +245,6 @@ class UnitProcess:
             "is the machine overloaded, or a process stuck in the kernel (state D)?",
             ExitCode.INTERNAL,
         )
-
-
-class _Input(trio.abc.SendStream):
-    """Standard input of a process; breaks after its end."""
-
-    def __init__(self, stream: trio.abc.SendStream, departure: Callable[[], Awaitable[None]]) -> None:
-        self._stream, self._departure = stream, departure
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        try:
-            await self._stream.send_all(data)
-        except trio.BrokenResourceError:
-            await self._departure()
-            raise
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-class _Output(trio.abc.ReceiveStream):
-    """Standard output of a process; ends after its end."""
-
-    def __init__(self, stream: trio.abc.ReceiveStream, departure: Callable[[], Awaitable[None]]) -> None:
-        self._stream, self._departure = stream, departure
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        data = await self._stream.receive_some(max_bytes)
-        if not data:
-            await self._departure()
-        return data
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 class Processes:
