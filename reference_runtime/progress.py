@@ -23,7 +23,8 @@ from reference_runtime.model import DISPATCHED, Outcome, Policy, Tally, canonica
 from reference_runtime.rows import Operation
 from reference_runtime.waits import DEADLINE, GRACE, Waits
 
-_DISPATCHED = ", ".join(f"'{kind}'" for kind in sorted(DISPATCHED))
+#: When an operation that is opened at ?1 is due: at once where a worker carries it out. No list: SQLite makes a table of one.
+_DUE = "CASE kind " + " ".join(f"WHEN '{kind}' THEN ?1" for kind in sorted(DISPATCHED)) + " END"
 _TALLY = """SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state IN ('failed', 'unresolved') AND state = 'unresolved'
         AND NOT void AND kind NOT IN ('compensate', 'sweep')),
@@ -86,7 +87,7 @@ class Progress(Waits):
         """Let an operation have its turn; nothing of it once the attempt is failing or being stopped."""
         now_ns = time.time_ns()
         kind = self._value(
-            f"UPDATE operation SET opened_ns = ?1, due_ns = iif(kind IN ({_DISPATCHED}), ?1, NULL) WHERE attempt = ?2"
+            f"UPDATE operation SET opened_ns = ?1, due_ns = {_DUE} WHERE attempt = ?2"
             " AND id = ?3 AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate' RETURNING kind",
             now_ns,
             attempt,
