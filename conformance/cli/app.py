@@ -52,7 +52,7 @@ app = App(
     help="Find out what an agent runtime really does when the world breaks, and prove it with a replayable case.",
     help_epilogue=(
         "Exit codes: 0 all required passed · 1 violation · 2 usage · 3 inconclusive · 4 target unreachable or broke "
-        "protocol · 5 nothing selected · 6 replay diverged · 70 bug in simkit · 130 interrupted."
+        "protocol · 5 nothing selected · 6 replay diverged · 70 bug in simkit, or trouble with this machine · 130 interrupted."
     ),
     version=lambda: metadata.version("simkit"),
     help_format="plaintext",

@@ -29,7 +29,7 @@ EXITS: Mapping[ExitCode, str] = {
     ExitCode.TARGET: "the target could not be reached, or kit and adapter did not understand one another",
     ExitCode.NOTHING_SELECTED: "nothing was selected, so nothing was judged",
     ExitCode.DIVERGED: "a replay left the recorded path: the target or the kit is not deterministic",
-    ExitCode.INTERNAL: "a bug in simkit",
+    ExitCode.INTERNAL: "a bug in simkit, or a machine that could not do or give what a run needs: the message says which",
     ExitCode.INTERRUPTED: "interrupted; what was judged until then is printed and kept",
 }
 
@@ -39,6 +39,11 @@ _STORE = (
 )
 
 CODES: Mapping[str, Code] = {
+    "adapter-cannot-load": Code(
+        "the module by which an adapter is simulated cannot be imported",
+        ("a typing error", "a package that this Python does not have"),
+        "Run the file the message names with this interpreter.",
+    ),
     "adapter-garbage": Code(
         "the adapter wrote something on the protocol's channel that is no line of the protocol",
         ("a print to standard output without the helper", "a log that goes to standard output"),
@@ -111,6 +116,9 @@ CODES: Mapping[str, Code] = {
         "Find the case again from its seed.",
     ),
     "case-missing": Code("there is no such case file", ("a typing error", "another folder"), "See `simkit cases`."),
+    "case-of-a-test": Code(
+        "the case is of a test, not of a target", (), "Replay it with pytest: the message has the line."
+    ),
     "case-unknown": Code(
         "no saved case has this id",
         ("it was saved in another store", "a typing error"),
@@ -158,8 +166,8 @@ CODES: Mapping[str, Code] = {
     "explain-unknown": Code("nothing of this name can be explained", (), "See `simkit explain`."),
     "file-unusable": Code("the system refused to open, read or write a file", (), "The message names file and reason."),
     "folder-gone": Code("the current folder has been removed", (), "Change to a folder that exists."),
-    "group-unknown": Code("there is no such group to list", ("a typing error",), "`simkit list` shows the groups."),
     "folder-unwritable": Code("the store may not be written", ("a read-only file system", "another owner"), _STORE),
+    "group-unknown": Code("there is no such group to list", ("a typing error",), "`simkit list` shows the groups."),
     "install-failed": Code(
         "the target's environment could not be made",
         ("a build that needs a compiler",),
@@ -180,6 +188,11 @@ CODES: Mapping[str, Code] = {
     ),
     "jobs-range": Code("--jobs is out of range", (), "Give a number from 1 to 256."),
     "journal-malformed": Code("a line of a run's journal is no event", ("the file was edited",), "Delete the journal."),
+    "jump-missed": Code(
+        "a unit's clock was set, and the unit has not looked at it since",
+        ("`clock = true` for a unit that goes by another clock", "a unit that never looks again"),
+        "Leave `clock = true` away where the wall clock decides nothing.",
+    ),
     "kill-missed": Code(
         "a kill was sent, and the process ended of something else at that instant; nothing is judged by it",
         ("a harness that ends itself",),
@@ -195,11 +208,6 @@ CODES: Mapping[str, Code] = {
         ("a full disk, mostly where temporary files are", "a limit on processes or open files", "too many jobs"),
         "Free space, choose another place with TMPDIR, raise the limits (ulimit -a), or run fewer jobs.",
     ),
-    "too-many-connections": Code(
-        "a worker met the kit's limit of connections to the services; what it did after that is not judged",
-        ("connections that are never closed", "hundreds of calls at the same time"),
-        "Close connections that are no longer used; the message names the limit.",
-    ),
     "mutant-seeds-range": Code(
         "the number of drawn seeds for each mutant is out of range", (), "Give --seeds a number from 0."
     ),
@@ -209,6 +217,11 @@ CODES: Mapping[str, Code] = {
         "Use -t reference; `simkit explain MUTANT` has the line that shows it.",
     ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list mutants`."),
+    "no-free-port": Code(
+        "no port on loopback is free for the engine",
+        ("too many jobs", "another program that listens on very many ports"),
+        "Run fewer jobs at a time.",
+    ),
     "no-terminal": Code(
         "the debugger was asked for, and nobody could type into it",
         ("standard input is a pipe or a file", "a job of a CI"),
@@ -234,6 +247,11 @@ CODES: Mapping[str, Code] = {
         "somebody else listens on the port the services were told to take",
         ("another run",),
         "Leave the choice of the port to the kit.",
+    ),
+    "pythons-not-installed": Code(
+        "simkit is not installed where it runs, so that nobody knows what other Pythons would need",
+        ("it is run from a copy of its source",),
+        "Install it: `make setup`, or `pip install simkit`.",
     ),
     "real-io": Code(
         "simulated code asked for a real file or socket",
@@ -269,6 +287,16 @@ CODES: Mapping[str, Code] = {
     "resume-missed": Code(
         "a process of the target did not go on ten seconds after SIGCONT", ("an overloaded machine",), "Run fewer jobs."
     ),
+    "room-missed": Code(
+        "a unit's processes could not be kept from writing, or not be let write again",
+        ("a program that sets its own limit on the size of files",),
+        "The message names the process.",
+    ),
+    "scenario-impossible": Code(
+        "a scenario asks for what this target, or this world, cannot do",
+        ("an action of the simulated world for real processes", "an operation that the manifest does not name"),
+        "The message says what of it; `simkit list scenarios` names others.",
+    ),
     "scenario-malformed": Code(
         "the scenario inside a case cannot be read",
         ("the file was edited", "another version of simkit wrote it"),
@@ -283,6 +311,11 @@ CODES: Mapping[str, Code] = {
         "a simulated run met its limit of steps or of virtual time",
         ("a loop that never waits", "a target that never settles"),
         "It counts as inconclusive; replay it to see where it spins.",
+    ),
+    "source-missing": Code(
+        "the manifest names sources of which there is no file",
+        ("a typing error", "paths are from the adapter's folder"),
+        "Correct install.sources, or leave it out.",
     ),
     "start-fails": Code(
         "the adapter answered every start with an error, though nothing disturbed it",
@@ -304,11 +337,6 @@ CODES: Mapping[str, Code] = {
         ("an id made up by the adapter", "state of another run"),
         "Call for the run of `start`, by the ids of the plan; `simkit_adapter.call` does.",
     ),
-    "source-missing": Code(
-        "the manifest names sources of which there is no file",
-        ("a typing error", "paths are from the adapter's folder"),
-        "Correct install.sources, or leave it out.",
-    ),
     "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
     "target-changed": Code(
         "files of the adapter changed while it was certified, so that its runs were not all of one target",
@@ -321,22 +349,17 @@ CODES: Mapping[str, Code] = {
         "a target of this kind cannot be tested", (), "Name an adapter, name==version, or the path of an adapter.toml."
     ),
     "target-version": Code("this adapter has no versions to choose from", (), "Leave the version out."),
+    "too-many-connections": Code(
+        "a worker met the kit's limit of connections to the services; what it did after that is not judged",
+        ("connections that are never closed", "hundreds of calls at the same time"),
+        "Close connections that are no longer used; the message names the limit.",
+    ),
     "trace-lost": Code(
         "a trace could not be written to its end",
         ("a full disk", "a reader that went away"),
         "Send it elsewhere; the replay itself was not disturbed.",
     ),
     "usage": Code("the command line is not understood", (), "See `simkit --help`."),
-    "wrong-result": Code(
-        "the result that the adapter shows has ids that are not of the plan, or lacks what it was answered undisturbed",
-        ("names of the harness's own in place of the plan's ids", "waits left out of the result"),
-        "Show every call and every wait by its id in the plan, with the nonce that was accepted for it.",
-    ),
-    "wrong-wait": Code(
-        "a status shows the run waiting on something that is no signal of its plan",
-        ("the wait's id in the place of its signal's name",),
-        "Answer `on` with the signal's name, or leave it out while a timer runs.",
-    ),
     "worker-cannot-start": Code(
         "the command of a unit cannot be run",
         ("no such program", "no right to run it", "no such folder"),
@@ -356,5 +379,15 @@ CODES: Mapping[str, Code] = {
         "a process of the target ended by itself again and again",
         ("it fails at start", "its state folder is not usable", "a poison task"),
         "The message shows the end of its standard error.",
+    ),
+    "wrong-result": Code(
+        "the result that the adapter shows has ids that are not of the plan, or lacks what it was answered undisturbed",
+        ("names of the harness's own in place of the plan's ids", "waits left out of the result"),
+        "Show every call and every wait by its id in the plan, with the nonce that was accepted for it.",
+    ),
+    "wrong-wait": Code(
+        "a status shows the run waiting on something that is no signal of its plan",
+        ("the wait's id in the place of its signal's name",),
+        "Answer `on` with the signal's name, or leave it out while a timer runs.",
     ),
 }
