@@ -276,8 +276,14 @@ class Inode:
         resize(self.cache, self.size)
 
     def stores(self, at: int) -> bool:
-        """Whether byte `at` is on the disk or on its way there; what nobody wrote has no bits."""
-        return at < len(self.durable) or any(_covers(change, at) for change in self.log)
+        """Whether byte `at` is on the disk or on its way there; what nobody wrote, or what was cut off since, has no bits."""
+        stored = at < len(self.durable)
+        for change in self.log:
+            if type(change) is Truncate:
+                stored = stored and at < change.size
+            else:
+                stored = stored or _covers(change, at)
+        return stored
 
     def rot(self, at: int, mask: int) -> None:
         """Turn bits of a byte over for good: on the disk, in the cache, and in what is on its way from here to there."""

@@ -108,8 +108,8 @@ class Namespace:
         """Rename a directory, with all that is in it."""
         directory = self.visible[source]
         self._note_rename(source, target, directory, number)
-        self._managed.update((source, target))
         moved = {path: node for path, node in self.visible.items() if path == source or path.startswith(source + "/")}
+        self._managed.update((*moved, target))
         for path in moved:
             del self.visible[path]
         for path, node in moved.items():

@@ -294,6 +294,17 @@ def test_a_directory_that_a_program_manages_does_not_come_back_by_itself(way: st
     assert disk.exists("/d/x")
 
 
+def test_a_directory_that_was_renamed_takes_those_in_it_along() -> None:
+    """Another one of its old name has none of them, and none comes to be in it by itself."""
+    disk = new_disk()
+    disk.open("/d/in/x", create=True)
+    disk.rename("/d", "/e")
+    disk.mkdir("/d")
+    with pytest.raises(FileNotFoundError):
+        disk.open("/d/in/x", create=True)
+    assert (disk.listdir("/d"), disk.listdir("/e/in")) == ([], ["x"])
+
+
 def test_what_is_loaded_stays_though_its_name_was_just_taken_away() -> None:
     """An unlink that no sync covered yet is over when the name is given anew from outside."""
     disk = new_disk()

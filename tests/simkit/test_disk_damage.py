@@ -182,6 +182,22 @@ def test_rot_of_what_is_on_its_way_to_the_disk_stays() -> None:
     assert disk.fired == {"bit-rot": 1}
 
 
+@pytest.mark.parametrize("synced", [True, False])
+def test_what_was_cut_off_cannot_rot(synced: bool) -> None:
+    """Where a file was made longer again nobody has written anything: what shows there is no disk's."""
+    disk = new_disk()
+    file = made(disk, "/f", b"x" * 100, durable=synced)
+    file.truncate(10)
+    file.truncate(100)
+    assert not disk.corrupt("/f", 50)
+    file.write(b"y", 50)
+    assert disk.corrupt("/f", 50)
+    rotten = file.read(100, 0)
+    file.fsync()
+    disk.drop_caches()
+    assert file.read(100, 0) == rotten == b"x" * 10 + bytes(40) + b"x" + bytes(49)
+
+
 @pytest.mark.parametrize(("offset", "bit"), [(-1, 0), (0, 8), (0, -1)])
 def test_rot_is_of_a_bit_that_a_byte_has(offset: int, bit: int) -> None:
     """An offset or a bit that cannot be is an error that names it."""
