@@ -21,6 +21,8 @@ SHORTAGES: Final = frozenset(
 )
 #: With less than this left where the runs have their files, a harness cannot be told from one that was refused a write.
 ROOM_BYTES_MIN: Final = 1 << 20
+#: With fewer files than this to be made, neither.
+ROOM_FILES_MIN: Final = 16
 
 
 def short(what: str, where: str) -> Problem:
@@ -46,20 +48,34 @@ def giving(doing: str, where: str) -> Iterator[None]:
 
 def no_room(folder: Path) -> Problem | None:
     """The problem, where nothing more can be written under `folder`."""
-    free = free_bytes(folder)
-    if free is None or free >= ROOM_BYTES_MIN:
+    bytes_, files = free_bytes(folder), free_files(folder)
+    if bytes_ is not None and bytes_ < ROOM_BYTES_MIN:
+        left = f"{bytes_} bytes are left"
+    elif files is not None and files < ROOM_FILES_MIN:
+        left = f"{files} files can still be made"
+    else:
         return None
-    return short(
-        f"{free} bytes are left where the run had its files: what was refused a write proves nothing", str(folder)
-    )
+    return short(f"{left} where the run had its files: what was refused a write proves nothing", str(folder))
 
 
 def free_bytes(folder: Path) -> int | None:
     """How much this user may still write under `folder`; None where the system does not say."""
-    try:
-        state = os.statvfs(folder)
-    except OSError:  # a harness can remove the folder of its run: that is no want of room
-        return None
-    if not state.f_blocks:  # a tmpfs without a limit, or a remote file system: it says 0 of everything
+    state = _state(folder)
+    if state is None or not state.f_blocks:  # a tmpfs without a limit, or a remote file system: it says 0 of everything
         return None
     return state.f_frsize * (state.f_bavail if os.geteuid() else state.f_bfree)
+
+
+def free_files(folder: Path) -> int | None:
+    """How many files this user may still make under `folder`; None where the system does not count them, or say."""
+    state = _state(folder)
+    if state is None or not state.f_files:
+        return None
+    return state.f_favail if os.geteuid() else state.f_ffree
+
+
+def _state(folder: Path) -> os.statvfs_result | None:
+    try:
+        return os.statvfs(folder)
+    except OSError:  # a harness can remove the folder of its run: that is no want of room
+        return None

@@ -47,12 +47,13 @@ def test_a_run_without_room_is_not_judged(monkeypatch: pytest.MonkeyPatch, probl
     """Nor is a harness that could not go on for want of it called broken."""
     put(monkeypatch, problem)
     assert judged().problem == problem
-    monkeypatch.setattr(machine, "free_bytes", lambda _folder: 4096)
-    found = judged()
-    assert found.problem is not None
-    assert (found.problem.code, found.problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
-    assert found.problem.what.startswith("4096 bytes are left")
-    assert not found.findings
+    for of, left in (("free_files", "3 files can still be made"), ("free_bytes", "3 bytes are left")):
+        monkeypatch.setattr(machine, of, lambda _folder: 3)
+        found = judged()
+        assert found.problem is not None
+        assert (found.problem.code, found.problem.exit_code) == ("machine-short", ExitCode.INTERNAL)
+        assert found.problem.what.startswith(left)
+        assert not found.findings
 
 
 def test_what_does_not_say_how_much_room_it_has_is_not_full(tmp_path: Path) -> None:
@@ -60,6 +61,7 @@ def test_what_does_not_say_how_much_room_it_has_is_not_full(tmp_path: Path) -> N
     for folder in (Path("/proc"), tmp_path / "gone"):
         assert machine.no_room(folder) is None
     assert machine.free_bytes(tmp_path)
+    assert machine.free_files(tmp_path) != 0
 
 
 @pytest.mark.parametrize("broken", [False, True])
