@@ -81,9 +81,10 @@ def demand_sources(target: Target, found: Mapping[str, str]) -> None:
 
 
 def not_one_target(target: Target, changed: Sequence[str]) -> Problem:
+    more = ", …" if len(changed) > SHOWN_MAX else ""
     return Problem(
         "target-changed",
-        f"{', '.join(changed[:SHOWN_MAX])} of {target.name}: changed while it was certified",
+        f"{', '.join(changed[:SHOWN_MAX])}{more} of {target.name}: changed while it was certified",
         str(target.folder),
         "one and the same adapter in all runs: the certificate names it by its digest",
         "certify again, and let nobody edit it meanwhile; what a harness writes belongs in SIMKIT_STATE",
