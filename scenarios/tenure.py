@@ -132,9 +132,8 @@ def _is_within_lease(facts: Facts, earlier: Request, later: Request, waited_ns: 
     Known only where a harness tells for how long an owner may be silent: then a restart of its server is no reason to give
     away what somebody is at.
     """
-    begins, ends = facts.storm
-    stormy = begins < later.at and earlier.at < ends
-    if waited_ns >= (facts.history.declared.lease_ns or 0) or stormy or _was_stopped(facts, earlier):
+    is_stormy = met_a_storm(facts, earlier, later.at)
+    if waited_ns >= (facts.history.declared.lease_ns or 0) or is_stormy or _was_stopped(facts, earlier):
         return False
     passed = facts.history.events[earlier.at : later.at]
     died = [event for event in passed if isinstance(event, Died)]
@@ -157,11 +156,16 @@ def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:
 
     A worker that has begun meanwhile is no disturbance, nor is a clock that has jumped.
     """
-    begins, ends = facts.storm
-    if begins < end and request.at < ends:
+    if met_a_storm(facts, request, end):
         return False
     passed = facts.history.events[request.at : end]
     return not any(_is_blow(event) for event in passed) and not _was_stopped(facts, request)
+
+
+def met_a_storm(facts: Facts, request: Request, end: int) -> bool:
+    """Did the world misbehave between a request and event `end`, or so shortly before that nobody can tell when it was sent?"""
+    begins, ends = facts.storm
+    return facts.held_up(request.at) or (begins < end and request.at < ends)
 
 
 def _is_blow(event: object) -> bool:

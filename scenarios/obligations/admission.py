@@ -119,12 +119,11 @@ def _fullest(facts: Facts) -> _Load | None:
     open_: dict[int, dict[int, int]] = {}  # worker → call → index
     fullest: _Load | None = None
     callers: dict[int, int] = {}
-    begins, ends = facts.storm
     patience = patience_ns(facts)
     for index, event in enumerate(facts.history.events):
         match event:
             case Received(call=call, incarnation=worker):
-                if begins <= index < ends or facts.paused.get(worker) or facts.died.get(worker, index) < index:
+                if facts.held_up(index) or facts.paused.get(worker) or facts.died.get(worker, index) < index:
                     continue
                 if event.op in facts.ancestors and may_lose(facts, event.op):
                     continue  # nobody has to wait for it once another has won

@@ -277,7 +277,7 @@ def _told(row: Row) -> str:
 def _asked_again(facts: Facts, check: Check) -> Iterator[Violation]:
     """Requests about what had passed already, and was known to be accepted."""
     known = facts.accepted_at.get(check.id)
-    if known is None or facts.storm[0] != facts.storm[1]:
+    if known is None or facts.is_stormy:
         return
     for request in facts.dispatches(check.id):
         passed = [
@@ -344,9 +344,8 @@ def _handed_out(facts: Facts, seen: Seen) -> bool:
 
 def _too_early(facts: Facts, shown: list[Seen]) -> Iterator[Violation]:
     """Results said to have been handed over before anybody could have had them. On bad links a question may arrive twice."""
-    is_stormy = facts.storm[0] != facts.storm[1]
     for seen in shown:
-        early = seen.status.state not in TERMINAL or not (is_stormy or _handed_out(facts, seen))
+        early = seen.status.state not in TERMINAL or not (facts.is_stormy or _handed_out(facts, seen))
         if seen.status.delivered and early:
             sentence = (
                 f"The run is {seen.status.state}, and said to have delivered a result that nobody had been given."

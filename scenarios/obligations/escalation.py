@@ -76,7 +76,7 @@ def one_death_is_one_try(history: History) -> Finding:
     found: list[Violation] = []
     for call in history.plan.calls():
         deaths = deaths_over(facts, call.id)
-        if not deaths or facts.storm[1]:
+        if not deaths or facts.is_stormy:
             continue
         exercised += len(deaths) if any(_is_counted(facts, call, seen) for seen in facts.seen_after(deaths[0])) else 0
         shown = (_overcounted(facts, call.id, seen) for seen in facts.seen_after(deaths[0]))

@@ -233,7 +233,7 @@ def _had_time(facts: Facts, one: Overtaken, asked: int) -> bool:
     """Did the replaced worker get its answer in time, live on, and have two leases of undisturbed time to hand it in?"""
     lease_ns = facts.history.declared.lease_ns
     worker, away_ns = one.old.event.incarnation, facts.at_ns(one.resumed) - one.old.event.at_ns
-    if lease_ns is None or one.old.answer is None or (one.old.replied_at or asked) > one.resumed or facts.storm[1]:
+    if lease_ns is None or one.old.answer is None or (one.old.replied_at or asked) > one.resumed or facts.is_stormy:
         return False
     gone = facts.died.get(worker, asked) < asked or any(one.resumed < at for at in facts.paused[worker])
     in_time = (

@@ -83,7 +83,7 @@ def _unsent(facts: Facts) -> Iterator[_Loss]:
 def _stalled(facts: Facts) -> Iterator[_Loss]:
     """Requests whose worker was stopped for many leases, with a successor up and nothing else in the way."""
     lease_ns = facts.history.declared.lease_ns
-    if lease_ns is None or facts.storm[1]:
+    if lease_ns is None or facts.is_stormy:
         return
     for worker, paused, resumed in stops(facts):
         ups = [at for other, at in facts.started.items() if other in facts.workers and paused < at < resumed]

@@ -89,7 +89,7 @@ def _was_over(facts: Facts, before: Request, after: Request) -> bool:
     if before.reply is None or before.answer is None or not isinstance(facts.calls.get(before.op), Call | Compensate):
         return False
     stopped = any(before.at < at < after.at for at in facts.paused.get(before.event.incarnation, ()))
-    return facts.is_prompt(before) and not stopped and facts.storm == (0, 0)
+    return facts.is_prompt(before) and not stopped and not facts.is_stormy
 
 
 def _intends(row: Invocation, request: Request) -> bool:

@@ -231,8 +231,7 @@ def _not_as_declared(facts: Facts) -> Iterator[Violation]:
 
 def may_be_unable(facts: Facts, index: int) -> bool:
     """May a harness have to answer with an error at event `index`, as its storage has failed or is failing?"""
-    begins, ends = facts.storm
-    return begins < index < ends or any(facts.struck(action, index) for action in STORAGE_ACTIONS)
+    return facts.held_up(index) or any(facts.struck(action, index) for action in STORAGE_ACTIONS)
 
 
 def _refused_yet_used(facts: Facts) -> Iterator[Violation]:

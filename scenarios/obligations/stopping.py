@@ -27,7 +27,7 @@ from scenarios.stops import (
     says_it_is_over,
     senders,
 )
-from scenarios.tenure import is_undisturbed, patience_ns
+from scenarios.tenure import is_undisturbed, met_a_storm, patience_ns
 from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an operation that was sent and whose outcome nobody knows.
@@ -283,9 +283,8 @@ def _is_deaf(facts: Facts, request: Request, over_ns: int) -> bool:
 
 def _goes_on(facts: Facts, request: Request, end: int) -> bool:
     """Did its worker wait for the answer until event `end`, with nothing happening to it? A server may have been killed."""
-    begins, ends = facts.storm
-    stormy = begins < end and request.at < ends
-    return not stormy and not any(_is_blow(facts, event) for event in facts.history.events[request.at : end])
+    passed = facts.history.events[request.at : end]
+    return not met_a_storm(facts, request, end) and not any(_is_blow(facts, event) for event in passed)
 
 
 def _is_blow(facts: Facts, event: Event) -> bool:

@@ -148,7 +148,7 @@ def _decided_otherwise(facts: Facts, op: str, loss: int) -> Violation | None:
     if again.event.key != last.event.key or again.event.params != last.event.params:
         sentence = f"{op!r} was sent again when the trail was gone, under another key or for something else."
         return blame("key drift", sentence, evidence, op)
-    if facts.storm != (0, 0):
+    if facts.is_stormy:
         return None  # it may have been on its way since before
     if facts.accepted_at.get(op, loss) < loss:
         sentence = f"{op!r} had been accepted, and was carried out once more when the trail was gone."

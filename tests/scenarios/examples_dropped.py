@@ -141,3 +141,41 @@ holds(
     "failed, taken up by a new attempt, and that is stopped",
     up(PAIR).request("a").cancel().reply("rejected").status("failed", attempt="1").status("cancelled", attempt="2"),
 )
+
+# --- sent in a storm, and seen when it was over and nobody waited for it any more ------------------------------------------
+
+
+def calmed(of: Plan, **declared: object) -> Story:
+    return up(of, **declared).fired("storm").quiet().later(900)
+
+
+holds(
+    "CAN-2",
+    "held up by a storm and dropped, it arrives as the run is stopped",
+    calmed(PAIR, grace_ns=5000 * MS).request("a").cancel().status("cancelled"),
+    exercised=0,
+)
+holds("OWN-10", "held up by a storm and dropped, it arrives with its repeat", calmed(PAIR).request("a").request("a"), exercised=0)
+holds(
+    "SCH-7",
+    "held up by a storm and dropped, it arrives with what has its slot",
+    calmed(plan(par("a ledger", "b ledger")), slots=1).request("a").request("b"),
+    exercised=0,
+)
+GATE = plan("a ledger", "w wait go", "b ledger w")
+holds(
+    "SCH-5",
+    "refused as the disk failed in a storm, of which the word comes when that is over",
+    up(GATE, late_signal="late")
+    .call("a")
+    .signal("1")
+    .call("b")
+    .done()
+    .fired("storm")
+    .ask("signal", id="2", name="go", nonce="sig:2")
+    .quiet()
+    .later(300)
+    .answer("error")
+    .done(),
+    exercised=1,
+)
