@@ -14,10 +14,8 @@ from scenarios.observed import Ask, Seen
 from scenarios.plan import Call, Compensate, Model
 from scenarios.stops import may_lose
 from scenarios.tenure import patience_ns
+from scenarios.terms import ON_ITS_WAY_NS
 from scenarios.verdict import Finding, Violation
-
-#: What may have been on its way when a deadline passed may come so much later.
-_ON_ITS_WAY_NS = 1_000_000_000
 
 
 @obligation(
@@ -201,7 +199,7 @@ def _sent_late(facts: Facts, op: str, start: int, end_ns: int) -> Violation | No
     if request is None or facts.late(request) or facts.held_up(request.at):
         return None
     late_ns = request.event.at_ns - end_ns
-    if late_ns <= _ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns):
+    if late_ns <= ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns):
         return None
     sentence = f"{op!r} was queued when the time of its run was over, and dispatched {late_ns / 1e9:.3g} s after that."
     return blame("resurrection", sentence, (start, request.at), op)

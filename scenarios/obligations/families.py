@@ -25,10 +25,9 @@ from scenarios.observed import Request, Seen
 from scenarios.plan import Child, Compensate
 from scenarios.repetition import timely
 from scenarios.spending import KINDS, Charge, Kind, charges, held, lives, spent
+from scenarios.terms import ON_ITS_WAY_NS
 from scenarios.verdict import Finding, Violation
 
-#: How long a request may be on its way: what was told when it left may be so much older when it arrives.
-_ON_ITS_WAY_NS = 1_000_000_000
 #: How long after its owner's end a request of a child may still arrive that was on its way by then.
 _STRAY_NS = 250_000_000
 
@@ -306,7 +305,7 @@ def _of_owned(facts: Facts) -> Iterator[Request]:
 def _beyond(facts: Facts, request: Request, start: int, end_ns: int) -> Violation | None:
     told_ns = request.event.remaining_ns
     left_ns = end_ns - request.event.at_ns
-    margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns)
+    margin_ns = ON_ITS_WAY_NS + facts.lost_ns(facts.at_ns(start), request.event.at_ns)
     if left_ns + margin_ns < 0:
         sentence = f"{request.op!r} was sent {-left_ns / 1e9:.3g} s after the time of the run was over."
     elif told_ns is not None and told_ns > left_ns + margin_ns:

@@ -11,10 +11,9 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
 from scenarios.plan import Call, Requester
 from scenarios.repetition import answer_before, is_calm, repeats_of_refusals, timely
+from scenarios.terms import ON_ITS_WAY_NS
 from scenarios.verdict import Finding, Violation
 
-#: How long a request may be on its way: one that was sent while its key was known may arrive so much later.
-_ON_ITS_WAY_NS = 1_000_000_000
 #: More questions than this, all of them unanswered, are a search without bounds.
 LOOKUPS_MAX = 100
 #: So many since faults have stopped, and the last of them just before the end: a search that is under way, and goes on.
@@ -143,7 +142,7 @@ def _expired_keys(facts: Facts, call: Requester) -> tuple[int, Violation | None]
         earlier = _first_in_doubt(facts, sent, later)
         is_open = facts.accepted_at.get(call.id, later.at) >= later.at and facts.uncertain(sent[0], later.at)
         apart_ns = later.event.at_ns - earlier.event.at_ns
-        margin_ns = _ON_ITS_WAY_NS + facts.lost_ns(earlier.event.at_ns, later.event.at_ns)
+        margin_ns = ON_ITS_WAY_NS + facts.lost_ns(earlier.event.at_ns, later.event.at_ns)
         if is_open and apart_ns >= lifetime_ns + margin_ns and not facts.held_up(later.at):
             sentence = (
                 f"What became of {call.id!r} was unknown, and {call.service} had forgotten its key, which it keeps for "

@@ -11,11 +11,10 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
 from scenarios.plan import Call, Loop, Model, Plan, Requester
 from scenarios.repetition import is_calm, repeats_of_refusals, timely
+from scenarios.terms import ON_ITS_WAY_NS
 from scenarios.unrolling import walk
 from scenarios.verdict import Finding, Violation
 
-#: How long a request may be on its way: one that was sent in time may arrive so much later.
-_ON_ITS_WAY_NS = 1_000_000_000
 #: So many clients in one outage make a herd; with fewer, chance could look like keeping step.
 _HERD = 10
 #: Waits between tries that are compared: the first and the sixth, which has grown by this factor at least. A busy machine
@@ -104,7 +103,7 @@ def elapsed_time_runs_from_the_first_try(history: History) -> Finding:
 
 def _on_its_way_ns(facts: Facts, first: Request, one: Request) -> int:
     """How long after its time a request may arrive."""
-    return _ON_ITS_WAY_NS + facts.lost_ns(first.event.at_ns, one.event.at_ns)
+    return ON_ITS_WAY_NS + facts.lost_ns(first.event.at_ns, one.event.at_ns)
 
 
 def _ran_out_unsettled(facts: Facts, call: Call, first: Request, until_ns: int) -> bool:
