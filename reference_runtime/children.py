@@ -15,10 +15,13 @@ from typing import Any
 
 from reference_runtime.budget import SHARED
 from reference_runtime.checks import Checks
+from reference_runtime.ids import CHILD_ID_CHARACTERS_MAX
 from reference_runtime.model import Json, Outcome, Report
 from reference_runtime.rows import Operation
 
 DETACHED = "detached"
+#: How deep children may have children, none of them detached: a stop goes through all of them at once.
+CHILDREN_DEEP_MAX = 50
 #: By whom a run is held: by a word of its own, or by its owner's; it goes on when it is by nobody. Bits of `attempt.paused`.
 BY_ITSELF, BY_OWNER = 1, 2
 
@@ -42,10 +45,9 @@ class Children(Checks):
         """Admit the child of a leaf whose dependencies are met; its leaf fails where the child's share does not fit."""
         spec, now_ns = json.loads(op.spec), time.time_ns()
         child, is_detached = self.child_id(op), bool(spec["detached"])
-        if self._row("SELECT 1 FROM task WHERE id = ?", child) is not None:
-            reason: str | None = f"child-id-taken: there is a task {child!r} already"
-        else:
-            reason = self.set_aside(op, child, share_of(spec), now_ns, is_given=is_detached)
+        reason = self._fault_of_child(op, child) or self.set_aside(
+            op, child, share_of(spec), now_ns, is_given=is_detached
+        )
         if reason is not None:
             self._move(op, "decline", op.generation, op.version, None, reason)
             self.fail_run(op.attempt, reason)
@@ -63,6 +65,22 @@ class Children(Checks):
         self._admit(child, written | spec["plan"])
         if not is_detached and self.is_paused(op.attempt):
             self.hold(self._current_attempt(child), BY_OWNER, is_held=True)
+
+    def _fault_of_child(self, op: Operation, child: str) -> str | None:
+        """Why there can be no such child: a code in kebab-case, `: `, a text."""
+        if self._row("SELECT 1 FROM task WHERE id = ?", child) is not None:
+            return f"child-id-taken: there is a task {child!r} already"
+        if len(child) > CHILD_ID_CHARACTERS_MAX:
+            return f"child-id-too-long: it would have {len(child)} characters; at most {CHILD_ID_CHARACTERS_MAX}"
+        above = self._value(
+            "WITH RECURSIVE line (task) AS (SELECT ?1 UNION ALL SELECT c.parent FROM line JOIN child c ON c.task = line.task"
+            " WHERE c.owner != ?2) SELECT count(*) FROM line",
+            op.task,
+            DETACHED,
+        )
+        if above > CHILDREN_DEEP_MAX:
+            return f"child-too-deep: children have children {above} deep; at most {CHILDREN_DEEP_MAX}"
+        return None
 
     def child_id(self, op: Operation) -> str:
         """The task id of a leaf's child."""

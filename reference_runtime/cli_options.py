@@ -9,6 +9,7 @@ from typing import Any, get_args
 from reference_runtime import jsontext
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.evolution import Code, CodePolicy
+from reference_runtime.ids import fault_of
 from reference_runtime.model import APPROVERS, Policy
 from reference_runtime.rpc import STATES, TASKS
 from reference_runtime.server import LEASE_NS
@@ -128,6 +129,7 @@ def _add_serve(add: Add) -> None:
     serving.add_argument(
         "--approver",
         metavar="NAME",
+        type=_name,
         action="append",
         help=f"who may decide about approvals; may be repeated ({', '.join(APPROVERS)})",
     )
@@ -177,6 +179,12 @@ def _address(text: str) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > PORT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not host:port, with a port of at most {PORT_MAX}")
     return host, int(port)
+
+
+def _name(text: str) -> str:
+    if (fault := fault_of(text)) is not None:
+        raise argparse.ArgumentTypeError(f"the name {text!r:.80} {fault}")
+    return text
 
 
 def _count(low: int) -> Callable[[str], int]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from reference_runtime.children import BY_ITSELF
 from reference_runtime.deadlines import Deadlines
-from reference_runtime.model import Json, Kind, Refusal, canonical, digest
+from reference_runtime.model import DISPATCHED, Json, Kind, Refusal, canonical, digest
 from reference_runtime.rows import Operation
 from reference_runtime.waits import GRACE
 
@@ -190,6 +190,8 @@ class Control(Deadlines):
         if not isinstance(params, dict) or not self._is_planned(attempt, operation):
             return "unmatched"
         op = self._operation(attempt, str(operation))
+        if op.kind not in DISPATCHED:  # the others have none
+            return "unmatched"
         if not self.is_steerable(op) or self.is_stopped(attempt):
             return "late"
         self.db.execute(

@@ -8,8 +8,11 @@ from __future__ import annotations
 from reference_runtime.model import Refusal
 
 ID_CHARACTERS_MAX = 256
-#: What is in the ids of tasks that the runtime makes itself, which are those of children: `task.1:operation`.
-KEPT = ":"
+#: Of a task that the runtime makes itself, which has the ids of all that it is a child of in its own.
+CHILD_ID_CHARACTERS_MAX = 1024
+#: What stands between the parts of an id that is put together: of a child (`task/operation`), and of a request
+#: (`task:operation`), which its receiver takes apart at the last one.
+WITHIN, KEPT = "/", ":"
 
 
 def fault_of(id_: str) -> str | None:
@@ -26,6 +29,17 @@ def fault_of(id_: str) -> str | None:
     return None
 
 
+def fault_of_operation(id_: str, *, is_child: bool) -> str | None:
+    """What is wrong with the id of an operation that is new; None for a good one. Where the sign that puts two parts together
+    is in one of them as well, nobody can tell where they meet.
+    """
+    if KEPT in id_:
+        return f"has a {KEPT} in it; that is kept for requests, in which it stands before the operation"
+    if is_child and WITHIN in id_:
+        return f"has a {WITHIN} in it; that is kept for the ids of children, in which it stands before the operation"
+    return fault_of(id_)
+
+
 def check_id(what: str, id_: str) -> None:
     """Raises `Refusal` (`bad-id`) for an id that is none."""
     fault = fault_of(id_)
@@ -37,4 +51,4 @@ def check_task_id(id_: str) -> None:
     """As `check_id`, of a task that is new: one that could be a child's is refused, too."""
     check_id("task", id_)
     if KEPT in id_:
-        raise Refusal("bad-id", f"task {id_!r} has a {KEPT} in it; that is kept for tasks the runtime makes itself")
+        raise Refusal("bad-id", f"task {id_!r} has a {KEPT} in it; in a request that stands before the operation")

@@ -12,7 +12,7 @@ import ctypes
 
 #: Parameters of `mallopt` (see its manual), and what they are set to: bytes at the end of the heap that are kept, bytes that it
 #: grows by, and bytes from which on a piece is mapped by itself.
-_KEPT = ((-1, 64 * 1024 * 1024), (-2, 1024 * 1024), (-3, 16 * 1024 * 1024))
+_KEPT = ((-1, 16 * 1024 * 1024), (-2, 1024 * 1024), (-3, 1024 * 1024))
 
 
 def keep_freed() -> bool:

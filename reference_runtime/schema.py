@@ -260,9 +260,19 @@ def _refusal(error: Exception, path: str) -> StoreError | None:
             return StoreError(
                 "store-missing", f"{path} is a folder; expected the name of a file, which is made on first use"
             )
+        case apsw.CantOpenError() if (odd := _no_file_beside(path)) is not None:
+            return StoreError(
+                DAMAGED, f"{odd} is no file; what is beside {path} is the runtime's own: restore a copy, or move it away"
+            )
         case apsw.CantOpenError():
             return StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable")
     return None
+
+
+def _no_file_beside(path: str) -> str | None:
+    """What stands in the place of a file that belongs to the store, and is something else."""
+    beside = (Path(f"{path}{end}") for end in ("-wal", "-mark"))
+    return next((str(one) for one in beside if one.is_symlink() or (one.exists() and not one.is_file())), None)
 
 
 def _is_locked_up(path: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reference_runtime.leaves import wrong
+from reference_runtime.ids import fault_of_operation
+from reference_runtime.leaves import PlanError, wrong
 from reference_runtime.model import Json
 
 _LIMITS = ("tries", "elapsed_ns")
@@ -41,6 +42,8 @@ def check_spelling(plan: Json) -> None:
         known = FIELDS[one["op"]]
         if unknown := [name for name in one if name not in known and name not in ("op", "id")]:
             raise wrong(one, f"it has no {', '.join(unknown):.120}; it has {', '.join(known)}")
+        if (fault := fault_of_operation(one["id"], is_child=one["op"] == "child")) is not None:
+            raise PlanError(f"operation id {one['id']!r:.80} {fault}")
         todo += one.get("children") or ()
         if one["op"] == "child":
             todo.append(one["plan"]["root"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference_runtime import Policy, Refusal, Store, views
+from reference_runtime.children import CHILDREN_DEEP_MAX
 from reference_runtime.events import events
 from reference_runtime.model import Json
 from tests.runtime_plans import child, claim, settle, wanting, work_off
@@ -239,6 +240,30 @@ def test_a_childs_id_may_be_taken(store):
     store.submit("t", plan(child("k", call("x"))))
     assert shown(store)["reason"] == "child-id-taken: there is a task 't/k' already"
     assert states(shown(store, "t/k")) == {"mine": "planned"}
+
+
+def test_children_are_only_so_deep_that_a_stop_gets_through(store, monkeypatch):
+    """As deep as they may be all are stopped at once; one deeper fails, and says why."""
+    monkeypatch.setattr("reference_runtime.plan.CHILDREN_DEEP_MAX", 2 * CHILDREN_DEEP_MAX)
+    for task, deep in (("t", CHILDREN_DEEP_MAX), ("u", CHILDREN_DEEP_MAX + 1)):
+        work = plan(wait("w", "go"))
+        for _ in range(deep):
+            work = plan({"op": "child", "id": "k", "plan": work})
+        store.submit(task, work)
+    assert shown(store, "t" + "/k" * CHILDREN_DEEP_MAX)["state"] == "waiting"
+    assert store.cancel("t", "c1")["disposition"] == "accepted"
+    assert shown(store, "t" + "/k" * CHILDREN_DEEP_MAX)["state"] == "cancelled"
+    assert shown(store)["state"] == "cancelled"
+    assert (shown(store, "u")["state"], shown(store, "u")["reason"].count("child-too-deep")) == ("failed", 1)
+
+
+def test_a_childs_id_is_only_so_long(store):
+    """It goes into keys and headers, with the ids of all that it is a child of."""
+    work = plan(wait("w", "go"))
+    for _ in range(4):
+        work = plan({"op": "child", "id": "k" * 255, "plan": work})
+    store.submit("tt", work)
+    assert "child-id-too-long: it would have 1026 characters; at most 1024" in str(shown(store, "tt")["reason"])
 
 
 def test_a_stop_has_come_as_far_as_it_has_in_every_child(store):

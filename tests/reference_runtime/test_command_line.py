@@ -127,6 +127,7 @@ def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys
         ["serve", "--store", "s.db", "--lease-ns", "9" * 5_000],
         ["serve", "--store", "s.db", "--tasks-max", "-1"],
         ["serve", "--store", "s.db", "--tries-max", "0"],
+        ["serve", "--store", "s.db", "--approver", ""],
         ["serve", "--store", "s.db", "--lookups-max", "0"],
         ["serve", "--store", "s.db", "--deaths-max", "0"],
         ["serve", "--store", "s.db", "--backoff-max-ns", "0"],

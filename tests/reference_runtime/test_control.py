@@ -271,7 +271,9 @@ def test_a_grant_from_before_a_direction_is_void(store):
 def test_a_direction_to_nothing_is_unmatched(store):
     """It changes nothing and releases no wait, though one is called so."""
     store.submit("t", plan(wait("w", "steer")))
-    assert store.signal("t", "s", "steer", {"operation": "x", "params": {}, "nonce": "s"})["disposition"] == "unmatched"
+    for nth, operation in enumerate(("x", "w")):
+        said = {"operation": operation, "params": {}, "nonce": "s"}
+        assert store.signal("t", f"s{nth}", "steer", said)["disposition"] == "unmatched"
     assert states(views.status(store, "t")) == {"w": "planned"}
 
 

@@ -123,6 +123,17 @@ def test_without_a_good_mark_nothing_is_accused(files, tmp_path, mark):
     read_everything(path)
 
 
+@pytest.mark.parametrize("put", [Path.mkdir, lambda at: at.symlink_to("/dev/null")])
+def test_a_mark_that_is_no_file_is_named(files, tmp_path, put):
+    """It is in the way of the store's own, and the error says which it is."""
+    path = copied(files, tmp_path)
+    at = path.with_name("s.db-mark")
+    at.unlink()
+    put(at)
+    with pytest.raises(StoreError, match=rf"store-damaged: {at} is no file; .* move it away"):
+        Store.open(str(path))
+
+
 def test_a_mark_that_fell_back_accuses_nobody(files, tmp_path):
     """After a power loss the mark may be an older one: the log reaches further, which is as it should be."""
     path = copied(files, tmp_path)

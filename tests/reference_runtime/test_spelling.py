@@ -31,6 +31,8 @@ CTX = Context("t")
         (plan(call("a"), branch("b", "a", call("c"), call("d") | {"x": 1})), "call 'd': it has no x;"),
         (plan(loop("l", "a", 2, call("a") | {"x": 1})), "call 'a': it has no x;"),
         (plan({"op": "child", "id": "c", "plan": plan(sleep("s", 1) | {"s": 1})}), "sleep 's': it has no s; it has ns"),
+        (plan(call("pay:eur")), "operation id 'pay:eur' has a : in it; that is kept for requests"),
+        (plan({"op": "child", "id": "b/c", "plan": plan(sleep("s", 1))}), "operation id 'b/c' has a / in it;"),
     ],
 )
 @pytest.mark.parametrize("written", [dict, replayed])

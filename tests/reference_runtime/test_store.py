@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from reference_runtime import Refusal, Store, StoreError, views
-from reference_runtime.model import Grant, Policy, Rejected
+from reference_runtime.model import Grant, Policy, Rejected, Ticket
 from reference_runtime.schema import PRAGMAS, SCHEMA_VERSION
-from tests.runtime_rig import EAGER, MS, call, finish, intended, par, plan, sleep, states, take, under, wait
+from tests.runtime_rig import EAGER, MS, call, finish, intended, par, plan, seq, sleep, states, take, under, wait
 
 
 @pytest.fixture
@@ -192,6 +192,21 @@ def test_a_lease_taken_back_before_the_intent_dispatches_nothing(store):
     assert isinstance(store.dispatch(grant), Rejected)
     assert states(views.status(store, "t")) == {"a": "planned"}
     assert len(store.claim("w2", [], 1)) == 1
+
+
+def test_a_lease_says_nothing_of_another_operation(store):
+    """Who shows the lease of one operation for another one, done or not yet due, changes neither of the two."""
+    store.submit("t", plan(call("a"), par(call("b", "mailer"), seq(wait("w", "never"), call("c")))))
+    finish(store)
+    (grant,) = store.claim("w", [], 1)
+    before = states(views.status(store, "t"))
+    for operation in ("a", "c", "w"):
+        wrong = Grant("t.1", operation, grant.generation, grant.version)
+        assert isinstance(store.dispatch(wrong), Rejected)
+    assert states(views.status(store, "t")) == before
+    assert store.claim("w2", [], 9) == []
+    assert isinstance(grant, Grant)
+    assert isinstance(store.dispatch(grant), Ticket)
 
 
 def test_an_unknown_grant_is_refused(store):
