@@ -159,6 +159,7 @@ class Docket:
         self._manifest, self._tier, self._show, self._again = target.manifest, tier, show, again
         self._shrinks = shrinks
         self._odd: Counter[str] = Counter()  # runs without a case of which something was kept, by what was odd
+        self._doubt = ""  # the code of what is wrong with the campaign itself
 
     @property
     def total(self) -> Mapping[str, Tally]:
@@ -206,8 +207,9 @@ class Docket:
         return problem
 
     def doubt_all(self, problem: Problem) -> None:
-        """Something is wrong with the campaign itself: tell it, and let nothing pass."""
+        """Something is wrong with the campaign itself: tell it, and let nothing pass. Its rows name it by its code alone."""
         self._troubles.append(problem)
+        self._doubt = problem.code
         self._emit(Trouble(problem))
 
     def verdicts(
@@ -218,11 +220,11 @@ class Docket:
     ) -> dict[str, Verdict]:
         """Every obligation's verdict so far, told as events too. `uncaught`: mutants that survived, by obligation; `demands`:
         the requirement set to judge by, the current one when not given; `uncovered`: what nothing in this world puts to the
-        test, and why.
+        test, and why. What was seen broken stays broken, whatever else could not be judged.
         """
         demands = demands or demanded()
         reached: dict[str, Verdict] = {}
-        error = str(self._troubles[0].what) if self._troubles else ""
+        error = self._doubt or (str(self._troubles[0].what) if self._troubles else "")
         for id_, obligation in OBLIGATIONS.items():
             requirement = demands.get(id_)
             verdict = decide(
@@ -230,7 +232,7 @@ class Docket:
                 self._totals[id_],
                 claimed=id_ in self.claimed,
                 minimum=requirement.minimum if requirement else None,
-                error=error,
+                error="" if self._totals[id_].violations else error,
                 uncaught=(uncaught or {}).get(id_, ()),
                 uncovered=(uncovered or {}).get(id_, ""),
             )

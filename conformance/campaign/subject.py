@@ -1,9 +1,14 @@
-"""The subject of a certification: the files of the adapter, and of what else its manifest says is judged, by their digests."""
+"""The subject of a certification: the files of the adapter, and of what else its manifest says is judged, by their digests.
+
+Files that a harness or anybody else puts beside them while it is certified are no part of it, and neither are those that this
+process writes its report to.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,10 +39,10 @@ def bytes_of(target: Target, store: Path) -> dict[str, str]:
 
 def adapter_bytes(folder: Path, store: Path) -> dict[str, str]:
     """The digest of each file of an adapter, by its path in the folder; of none in `store`, which is the kit's own, in
-    compiled code, or in folders whose names begin with a dot.
+    compiled code, or in folders whose names begin with a dot, and of none that is standard output or error of this process.
     """
     found: dict[str, str] = {}
-    own = store.resolve()
+    own, reports = store.resolve(), _reports()
     for name, folders, files in os.walk(folder):  # it passes over what disappears as it goes
         here = Path(name)
         folders[:] = [
@@ -46,9 +51,28 @@ def adapter_bytes(folder: Path, store: Path) -> dict[str, str]:
         found |= {
             (here / file).relative_to(folder).as_posix(): _digest(here / file)
             for file in files
-            if (here / file).is_file()
+            if (here / file).is_file() and not _is_one_of(here / file, reports)
         }
     return dict(sorted(found.items()))
+
+
+def _reports() -> frozenset[tuple[int, int]]:
+    """Standard output and error, by device and inode: a report that is sent into the adapter's folder grows all the while."""
+    found = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):  # closed
+            found.add(_identity(os.fstat(descriptor)))
+    return frozenset(found)
+
+
+def _is_one_of(path: Path, files: frozenset[tuple[int, int]]) -> bool:
+    with suppress(OSError):  # gone meanwhile
+        return _identity(path.stat()) in files
+    return False
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _digest(path: Path) -> str:

@@ -340,8 +340,11 @@ CODES: Mapping[str, Code] = {
     "sweep-range": Code("the budget of a sweep is out of range", (), "Give --sweep-budget from 0 to 1000000."),
     "target-changed": Code(
         "files of the adapter changed while it was certified, so that its runs were not all of one target",
-        ("somebody edited it", "the harness writes into the adapter's folder"),
-        "Certify again; what a harness writes belongs in SIMKIT_STATE.",
+        (
+            "somebody edited it",
+            "the harness or a pipe (`| tee`) writes to a file that was in the adapter's folder before",
+        ),
+        "Certify again; what a harness writes belongs in SIMKIT_STATE, and other people's reports outside the folder.",
     ),
     "target-missing": Code("no target was named", (), "Name one: `simkit list adapters`."),
     "target-twice": Code("two targets were named", (), "Give it once, as argument or by -t."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 import shutil
 import sys
 import types
@@ -16,6 +18,7 @@ import pytest
 from conformance import certificate as c
 from conformance.campaign import certification, proof, real, subject
 from conformance.campaign.docket import Judged
+from conformance.events import Emit, Event, Trouble
 from conformance.install import Installed
 from conformance.mutants import all_mutants
 from conformance.store import Store
@@ -24,7 +27,7 @@ from scenarios.interruption import Scenario
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import DRAFTS, REQUIREMENT_SETS
 from scenarios.verdict import Finding, Violation
-from simkit.errors import Problem, SimkitError
+from simkit.errors import ExitCode, Problem, SimkitError
 
 HELD, NOTHING, SLOW = Finding(9), Finding(), Finding(9, slow=True)
 BROKEN = Finding(2, (Violation("stuck", "it was stuck", ()),) * 2)
@@ -50,6 +53,7 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         set_: str | None = None,
         target: str = "reference",
         meanwhile: Callable[[], object] = bool,
+        told: Emit = lambda _event: None,
         **odd: Any,
     ) -> Any:
         findings = {id_: shown(place) for place, id_ in enumerate(OBLIGATIONS)}
@@ -76,7 +80,7 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             requirements=set_,
             jobs=1,
             store=Store(tmp_path / ".simkit"),
-            emit=lambda _event: None,
+            emit=told,
             stopping=lambda: False,
         )
 
@@ -142,9 +146,9 @@ def adapter(tmp_path: Path) -> Path:
     return folder
 
 
-def error_of(certificate: c.Certificate) -> str:
-    """Why nothing of it can be judged."""
-    return next(row.reason for row in certificate.obligations if row.verdict == "error")
+def troubles(events: Sequence[Event]) -> list[str]:
+    """What went wrong with a campaign, as often as it was told."""
+    return [f"{one.problem.code}: {one.problem.what}" for one in events if isinstance(one, Trouble)]
 
 
 def test_an_adapter_that_changes_meanwhile_is_not_certified(
@@ -163,10 +167,48 @@ def test_an_adapter_that_changes_meanwhile_is_not_certified(
     second = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("left.log"))
     assert second.subject.digest == first.subject.digest
     assert any(row.verdict == "pass" for row in second.obligations)
-    third = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("adapter.py"))
+    events: list[Event] = []
+    third = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: leave("adapter.py"), told=events.append)
     read_back(third)
     assert {row.verdict for row in third.obligations} == {"error", "not-claimed"}
-    assert "adapter.py of naive: changed" in error_of(third)
+    assert {row.reason for row in third.obligations if row.verdict == "error"} == {"target-changed"}
+    assert troubles(events) == ["target-changed: adapter.py of naive: changed while it was certified"]
+
+
+@pytest.mark.parametrize("odd", ["changed", "silent"])
+def test_what_was_seen_broken_stays_broken(certified: Callable[..., c.Certificate], adapter: Path, odd: str) -> None:
+    """Whatever could not be judged besides: the violation is in the certificate, and is what decides."""
+    if odd == "changed":
+        made = certified(
+            OUTCOMES["mixed"], target=str(adapter), meanwhile=lambda: (adapter / "adapter.py").write_text("new")
+        )
+    else:
+        made = certified(OUTCOMES["mixed"], problem=Problem("adapter-silent", "no answer", "adapter.py"))
+    read_back(made)
+    rows = [row for row in made.obligations if row.verdict != "not-claimed"]
+    assert all(row.verdict == ("fail" if row.anomalies else "error") for row in rows)
+    assert c.judgement(made, dt.date(2026, 1, 1))[0] is ExitCode.VIOLATION
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_the_report_is_no_part_of_the_adapter(
+    certified: Callable[..., c.Certificate], adapter: Path, descriptor: int
+) -> None:
+    """Where standard output or error goes into the adapter's folder, it grows all the while."""
+    first = certified(OUTCOMES["held"], target=str(adapter))
+    before = os.dup(descriptor)
+    try:
+        with (adapter / "report.txt").open("w") as report:
+            os.dup2(report.fileno(), descriptor)
+            second = certified(
+                OUTCOMES["held"], target=str(adapter), meanwhile=lambda: os.write(descriptor, b"FAIL DUR-1\n")
+            )
+    finally:
+        os.dup2(before, descriptor)
+        os.close(before)
+    assert (adapter / "report.txt").read_text() == "FAIL DUR-1\n"
+    assert second.subject.digest == first.subject.digest
+    assert any(row.verdict == "pass" for row in second.obligations)
 
 
 def test_the_digest_is_of_names_too(tmp_path: Path) -> None:
@@ -219,10 +261,13 @@ def test_the_digest_is_of_the_sources_that_the_manifest_names(
         source.write_text(text)
         digests.append(certified(OUTCOMES["held"], target=str(adapter)).subject.digest)
     assert len(set(digests)) == 2
-    changed = certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: source.write_text("newer"))
-    assert "../mine/engine.py of naive: changed" in error_of(changed)
-    gone = certified(OUTCOMES["held"], target=str(adapter), meanwhile=(tmp_path / "settings.ini").unlink)
-    assert "../settings.ini of naive: changed" in error_of(gone)
+    events: list[Event] = []
+    certified(OUTCOMES["held"], target=str(adapter), meanwhile=lambda: source.write_text("newer"), told=events.append)
+    certified(OUTCOMES["held"], target=str(adapter), meanwhile=(tmp_path / "settings.ini").unlink, told=events.append)
+    assert troubles(events) == [
+        f"target-changed: ../{name} of naive: changed while it was certified"
+        for name in ("mine/engine.py", "settings.ini")
+    ]
     with pytest.raises(SimkitError, match=r"source-missing.*settings\.ini"):
         certified(OUTCOMES["held"], target=str(adapter))
 
