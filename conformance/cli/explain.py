@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from conformance import events as e
 from conformance import invocation
 from conformance.certificate import is_certificate
-from conformance.cli import certificates, codes, happenings, listing, relations, stories, usage, vocabulary
+from conformance.cli import certificates, codes, happenings, listing, relations, saved, stories, usage, vocabulary
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from scenarios.faults import Reported
     from scenarios.obligations import Obligation
     from scenarios.obligations.catalogue import Promise
-    from simkit.case import Case
 
 _LEVELS = {"MUST": "decides certification", "SHOULD": "is reported, and decides nothing"}
 _KINDS = {
@@ -64,7 +63,7 @@ def _named(wanted: str, store: Store | None) -> e.Explained | None:
     if is_certificate(Path(wanted)):
         return certificates.explained(Path(wanted))
     if store is not None and (path := _case_file(store, wanted)) is not None:
-        return _case(path, store.load_case(str(path)))
+        return saved.explained(path, store.load_case(str(path)))
     return happenings.explained(wanted) or stories.explained(wanted)
 
 
@@ -205,38 +204,3 @@ def _case_file(store: Store, wanted: str) -> Path | None:
         return store.find_case(wanted)
     except SimkitError:
         return None
-
-
-def _case(path: Path, case: Case) -> e.Explained:
-    """What was found out when it was saved; nothing is run for it."""
-    expect = case.expect or {}
-    shows = ", ".join(map(str, expect.get("all", ()))) or "nothing that it should not"
-    mutant = case.target.get("mutant")
-    sections = {
-        "shows": shows,
-        "target": f"{case.target.get('target', '?')}{f' with mutant {mutant}' if mutant else ''}, in the {case.world} world",
-        "run": f"{case.scenario.get('name', '?')}: {', '.join(_struck(case)) or 'no interruption'}",
-        "decides": str(case.options.get("decides", "")),
-        "shrunk": str(case.options.get("shrunk", "")),
-        "space-time table": _table_beside(path),
-        "again": invocation.line("replay", case.id),
-    }
-    title = f"{expect.get('obligation', '')} {expect.get('anomaly', '')}".strip() or "a run that passed"
-    return e.Explained("case", case.id, title, {name: text for name, text in sections.items() if text})
-
-
-def _struck(case: Case) -> list[str]:
-    """The interruptions of its scenario; what cannot be read is left out, a replay tells."""
-    from scenarios.interruption import Interruption
-
-    try:
-        return [Interruption.from_json(one).label for one in case.scenario.get("interruptions", ())]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return []
-
-
-def _table_beside(path: Path) -> str:
-    try:
-        return (path.with_suffix(".run") / "spacetime.txt").read_text(encoding="utf-8").rstrip()
-    except (OSError, UnicodeDecodeError):
-        return ""

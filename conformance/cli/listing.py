@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance import events as e
-from conformance.cli import usage
+from conformance.cli import saved, usage
 from simkit.errors import Problem, SimkitError
 
 if TYPE_CHECKING:
@@ -26,26 +26,13 @@ def cases(store: Store) -> Iterator[e.Listed | Problem]:
             yield case
             continue
         fields = {
-            "target": _target(case.target),
+            "target": saved.subject(case),
             "world": str(case.world),
-            "seed": "" if case.seed is None else str(case.seed),
+            "seed": saved.seed(case),
             "scenario": str(case.scenario.get("name", "")),
             "shrunk": str(case.options.get("shrunk", "")),
         }
-        yield e.Listed("cases", path.stem, _findings(case.expect or {}), fields)
-
-
-def _findings(expect: Mapping[str, Any]) -> str:
-    """Everything that was found in a case's run, the one that names it first."""
-    every = expect.get("all")
-    if isinstance(every, list) and every:
-        return ", ".join(map(str, every))
-    return " ".join(str(expect.get(key) or "") for key in ("obligation", "anomaly")).strip()
-
-
-def _target(target: Mapping[str, Any]) -> str:
-    words = [str(target.get("target") or target.get("name") or ""), str(target.get("mutant") or "")]
-    return " ".join(word for word in words if word)
+        yield e.Listed("cases", path.stem, saved.findings(case), fields)
 
 
 def obligations() -> Iterator[e.ObligationListed]:
