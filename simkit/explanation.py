@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 
+from simkit.chances import Chances, Other, Passing, Redraws, tried
 from simkit.shrinking.loose import Move
+from simkit.shrinking.minimiser import shrink
 from simkit.shrinking.retrial import worded
 from simkit.shrinking.search import Attempt, Budget, Fingerprint, OverBudget, Plan, Runs, RunWith, merged
 from simkit.tape import Site
@@ -79,7 +81,9 @@ class Explanation:
     indifferent: tuple[Site, ...]  # departures that make no difference on their own
     runs: int
     complete: bool  # whether every counterfactual fitted into the bound
-    by_default: bool = False  # whether the run departs from the default one in nothing
+    by_default: bool = False  # whether the run departs from the default one in nothing, and chance does not decide
+    chances: Chances = Chances()  # noqa: RUF009  # frozen; of a run that departs in nothing: which chance decides
+    passing: tuple[Ordering, ...] = ()  # if the order of its tasks decides: it passes only while these hold
 
     @property
     def fails_otherwise(self) -> bool:
@@ -100,13 +104,27 @@ class Explanation:
         ]
         short = "" if self.complete else f", as far as {self.runs} runs tell"
         if self.by_default:
-            return "It fails by default: no fault, no choice and no pre-emption is needed."
+            as_well = f", and {self.chances.tried} runs with other random numbers or in other orders fail as well"
+            return f"It fails by default: no fault, no choice and no pre-emption is needed{as_well * (self.chances.tried > 0)}."
+        if self.chances.decide:
+            return self._by_chance(name)
         if not parts:
             return f"No single departure and no single ordering of two events decides{short}."
         if len(parts) > _TOLD_MAX:
             parts = [*parts[:_TOLD_MAX], f"with {len(parts) - _TOLD_MAX} more that decide as well"]
         told = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
         return f"It fails {'so ' * self.fails_otherwise}only {told}{short}."
+
+    def _by_chance(self, name: Callable[[Event], str]) -> str:
+        numbers, order, parts = self.chances.numbers, self.chances.order, []
+        if numbers is not None:
+            parts.append(f"by the random numbers of its seed (with those of seed {numbers.seed}{_instead(numbers)})")
+        if order is not None:
+            only = " and ".join(f"while {name(one.first)} comes before {name(one.second)}" for one in self.passing)
+            parts.append(
+                f"by the order of its tasks ({f'it passes only {only}' if only else f'in another{_instead(order)}'})"
+            )
+        return f"It fails without any fault, choice or pre-emption, {' and '.join(parts)}."
 
 
 def explain(run_with: RunWith, shrunk: Attempt, *, runs_max: int = RUNS_MAX) -> Explanation:
@@ -119,6 +137,8 @@ def explain(run_with: RunWith, shrunk: Attempt, *, runs_max: int = RUNS_MAX) -> 
     """
     runs = Runs(run_with, Budget(runs=runs_max))
     inquiry = _Inquiry(runs, shrunk)
+    if not shrunk.departures and not shrunk.moves:
+        return _of_the_default(run_with, shrunk, runs)
     complete = True
     try:
         inquiry.departures()
@@ -133,7 +153,27 @@ def explain(run_with: RunWith, shrunk: Attempt, *, runs_max: int = RUNS_MAX) -> 
         tuple(inquiry.indifferent),
         runs.made,
         complete,
-        by_default=not shrunk.departures and not shrunk.moves,
+    )
+
+
+def _of_the_default(run_with: RunWith, shrunk: Attempt, runs: Runs) -> Explanation:
+    """Of a run that departs in nothing: whether its random numbers or the order of its tasks decide."""
+    chances = tried(run_with, shrunk.fingerprint, runs) if isinstance(run_with, Redraws) else Chances()
+    found = Explanation(
+        shrunk.fingerprint, (), (), (), runs.made, chances.complete, by_default=not chances.decide, chances=chances
+    )
+    left = runs.budget.runs - runs.made
+    order = chances.order
+    if not isinstance(run_with, Redraws) or order is None or order.fingerprint is not None or left < 1:
+        return found
+    turned = Passing(run_with)
+    simplest = shrink(turned, {}, order.attempt.plan, budget=Budget(runs=left))
+    why = explain(turned, simplest.best, runs_max=left - simplest.runs)
+    return attrs.evolve(
+        found,
+        runs=runs.made + simplest.runs + why.runs,
+        complete=chances.complete and why.complete,
+        passing=_placed(list(why.orderings), run_with, shrunk),
     )
 
 
@@ -251,7 +291,7 @@ def _placed(orderings: list[Ordering], run_with: RunWith, shrunk: Attempt) -> tu
     known = places(shrunk, [(event.task, event.nth) for event in events])
 
     def placed(event: Event) -> Event:
-        name, stack = known.get((event.task, event.nth), ("", ()))
+        name, stack = known.get((event.task, event.nth), (event.name, event.stack))
         return attrs.evolve(event, name=name, stack=stack)
 
     return tuple(Ordering(placed(one.first), placed(one.second), one.otherwise) for one in orderings)
@@ -259,3 +299,8 @@ def _placed(orderings: list[Ordering], run_with: RunWith, shrunk: Attempt) -> tu
 
 def _otherwise(when: str, failure: Fingerprint | None) -> str:
     return "" if failure is None else f" ({when}: {worded(failure)})"
+
+
+def _instead(other: Other) -> str:
+    """What happens with other chances, for a sentence that names them."""
+    return " it passes" if other.fingerprint is None else f": {worded(other.fingerprint)}"

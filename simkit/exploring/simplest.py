@@ -68,10 +68,21 @@ class _Again:
     def __init__(self, retrial: Retrial, pinned: Departures) -> None:
         self._retrial = retrial
         self._pinned = dict(pinned)
+        self.entropy = retrial.entropy
 
     def __call__(self, departures: Departures, plan: Plan) -> Attempt:
         """Run once."""
-        attempt = self._retrial({**departures, **self._pinned}, plan)
+        return self._told(self._retrial({**departures, **self._pinned}, plan))
+
+    def redrawn(self, departures: Departures, seed: int) -> Attempt:
+        """As the retrial."""
+        return self._told(self._retrial.redrawn({**departures, **self._pinned}, seed))
+
+    def reordered(self, departures: Departures, seed: int) -> Attempt:
+        """As the retrial."""
+        return self._told(self._retrial.reordered({**departures, **self._pinned}, seed))
+
+    def _told(self, attempt: Attempt) -> Attempt:
         kept = {site: value for site, value in attempt.departures.items() if site not in self._pinned}
         return attrs.evolve(attempt, departures=kept)
 

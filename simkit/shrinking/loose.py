@@ -7,7 +7,7 @@ another does not spin for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
@@ -96,3 +96,18 @@ class LooseSchedule:
             else:
                 taken.append([task, 1])
         return tuple((task, steps) for task, steps in taken)
+
+
+class DrawnOrder(LooseSchedule):
+    """Every runnable task is equally likely, at every step; its `plan`, followed loosely, is the same run again.
+
+    Args:
+        uniform: gives numbers from 0 up to 1, without 1.
+    """
+
+    def __init__(self, uniform: Callable[[], float]) -> None:
+        super().__init__()
+        self._uniform = uniform
+
+    def _wanted(self, numbers: list[int]) -> int | None:
+        return numbers[int(self._uniform() * len(numbers))]

@@ -10,7 +10,7 @@ from typing import Any
 
 from simkit.blame import places_of
 from simkit.errors import SimkitError
-from simkit.shrinking.loose import LooseSchedule
+from simkit.shrinking.loose import DrawnOrder, LooseSchedule
 from simkit.shrinking.search import Attempt, Departures, Fingerprint, Plan
 from simkit.shrinking.witness import Witness, Witnessed
 from simkit.tape import Tape
@@ -38,7 +38,7 @@ class Retrial:
         guard: bool = True,
     ) -> None:
         self._main = main
-        self._entropy = entropy
+        self.entropy = entropy
         self._limits = Limits(steps=steps_max)
         self._failure = failure or _by_error
         self._kernel: KernelName = kernel
@@ -50,10 +50,21 @@ class Retrial:
 
     def run(self, departures: Departures, plan: Plan) -> tuple[Attempt, Outcome[Any]]:
         """Run once, and give the whole outcome as well; its schedule and departures make a case."""
-        strategy = LooseSchedule(plan)
+        return self._run(departures, LooseSchedule(plan), self.entropy)
+
+    def redrawn(self, departures: Departures, seed: int) -> Attempt:
+        """Run once by the default schedule, with the random numbers of `seed` in place of the first run's."""
+        return self._run(departures, LooseSchedule(), seed)[0]
+
+    def reordered(self, departures: Departures, seed: int) -> Attempt:
+        """Run once in an order drawn from `seed`."""
+        uniform = Tape.from_seed(seed).stream("order").random_source("walk").random
+        return self._run(departures, DrawnOrder(uniform), self.entropy)[0]
+
+    def _run(self, departures: Departures, strategy: LooseSchedule, entropy: int) -> tuple[Attempt, Outcome[Any]]:
         outcome = run(
             self._main,
-            tape=Tape.from_departures(departures, entropy=self._entropy),
+            tape=Tape.from_departures(departures, entropy=entropy),
             strategy=strategy,
             kernel=self._kernel,
             limits=self._limits,
@@ -72,7 +83,7 @@ class Retrial:
             witness.kernel = world.kernel
             return await self._main(world)
 
-        tape = Tape.from_departures(attempt.departures, entropy=self._entropy)
+        tape = Tape.from_departures(attempt.departures, entropy=self.entropy)
         run(main, tape=tape, strategy=witness, kernel=self._kernel, limits=self._limits, guard=self._guard)
         return witness.seen
 

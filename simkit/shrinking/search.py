@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 import attrs
 
@@ -43,6 +43,7 @@ class Attempt:
 #: fingerprint or None.
 RunWith = Callable[[Departures, Plan], "Attempt | Fingerprint | None"]
 Stop = Literal["runs", "time"]
+Answer = TypeVar("Answer")
 
 
 @attrs.frozen
@@ -87,14 +88,18 @@ class Runs:
 
     def run(self, departures: Departures, plan: Plan) -> Attempt:
         """Run once more, or raise OverBudget."""
+        answer = self.make(lambda: self._run_with(departures, plan))
+        return answer if isinstance(answer, Attempt) else Attempt(answer, departures, plan, _guessed(plan))
+
+    def make(self, run: Callable[[], Answer]) -> Answer:
+        """Make any run, which counts, or raise OverBudget."""
         if self.made >= self.budget.runs:
             raise OverBudget("runs")
         clock, limit_s = self.budget.clock, self.budget.time_s
         if clock is not None and limit_s is not None and clock() - self._began >= limit_s:
             raise OverBudget("time")
         self.made += 1
-        answer = self._run_with(departures, plan)
-        return answer if isinstance(answer, Attempt) else Attempt(answer, departures, plan, _guessed(plan))
+        return run()
 
 
 class Search:

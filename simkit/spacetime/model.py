@@ -110,8 +110,9 @@ class Table:
     routine: int = 0  # rows left out that tell little: ends of streams, usual latencies, callbacks
 
     def tag_of(self, task: int, nth: int) -> str | None:
-        """The letter of a deciding step."""
-        return next((stack.tag for stack in self.stacks if (stack.task, stack.nth) == (task, nth)), None)
+        """The letter of a deciding step; None for one without a row, as the run does not come to it."""
+        tag = next((stack.tag for stack in self.stacks if (stack.task, stack.nth) == (task, nth)), None)
+        return tag if any(tag in row.tags for row in self.rows) else None
 
     @property
     def left_out(self) -> int:

@@ -82,7 +82,7 @@ def _stack(event: Event, tag: str) -> Stack:
 
 def _events(explanation: Explanation | None) -> dict[Event, str]:
     """The events of the deciding orderings, each with a letter."""
-    orderings = () if explanation is None else explanation.orderings
+    orderings = () if explanation is None else (*explanation.orderings, *explanation.passing)
     events = dict.fromkeys(event for one in orderings for event in (one.first, one.second))
     return {event: _LETTERS[at] if at < len(_LETTERS) else str(at) for at, event in enumerate(events)}
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import attrs
 import pytest
 import trio
 
 import simkit
 from simkit.explanation import RUNS_MAX, Cause, Event, Explanation, Ordering, explain
-from simkit.shrinking import Attempt, Retrial, shrink, worded
+from simkit.shrinking import Attempt, LooseSchedule, Retrial, shrink, worded
 from tests.simkit.shrink_programs import (
     fault_and_schedule,
     faulty_operations,
@@ -159,3 +161,130 @@ def test_orderings_tell_what_happens_else() -> None:
 def test_fingerprints_in_words(fingerprint: Any, words: str) -> None:
     """Those of exceptions, their reprs, and whatever else a caller made one of."""
     assert worded(fingerprint) == words
+
+
+# ------------------------------------------------------------------------------- what fails though it departs in nothing
+
+
+def by_default(program: Any, entropy: int = 0, runs_max: int = RUNS_MAX) -> Explanation:
+    retrial = Retrial(program, entropy=entropy)
+    attempt = retrial({}, ())
+    assert attempt.fingerprint is not None
+    return explain(retrial, attempt, runs_max=runs_max)
+
+
+async def unlucky(_world: simkit.World) -> None:
+    """Fails for a few seeds."""
+    assert random.random() < 0.9
+
+
+async def stored_in_order(_world: simkit.World) -> None:
+    """Fails when the first stores first."""
+    stored: list[int] = []
+
+    async def store(number: int) -> None:
+        await trio.lowlevel.checkpoint()
+        stored.append(number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store, 1)
+        nursery.start_soon(store, 2)
+    assert stored != [1, 2]
+
+
+async def always_lost(_world: simkit.World) -> None:
+    """Fails whoever is first."""
+    value = 0
+
+    async def increment() -> None:
+        nonlocal value
+        seen = value
+        await trio.sleep(0.01)
+        value = seen + 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(increment)
+        nursery.start_soon(increment)
+    assert value == 2
+
+
+def test_random_numbers_that_decide_are_told() -> None:
+    """Of a seed that fails by its numbers alone, not that it fails by default."""
+    seed = next(seed for seed in range(50) if Retrial(unlucky, entropy=seed)({}, ()).fingerprint is not None)
+    explanation = by_default(unlucky, seed)
+    assert not explanation.by_default
+    assert str(explanation) == (
+        "It fails without any fault, choice or pre-emption, by the random numbers of its seed (with those of seed 0 it passes)."
+    )
+
+
+def test_the_order_that_decides_is_told_by_what_it_takes_to_pass() -> None:
+    """The default order of two tasks is an order, too."""
+    explanation = by_default(stored_in_order)
+    assert not explanation.by_default
+    (ordering,) = explanation.passing
+    assert ends(ordering) == (("store", 1), ("store", 1))
+    assert (ordering.first.task, ordering.second.task) == (3, 2)
+    assert "it passes only while step 1 of store #3" in str(explanation)
+    assert explanation.runs <= RUNS_MAX
+
+
+def test_numbers_and_order_may_decide_both() -> None:
+    """Each is told."""
+
+    async def main(world: simkit.World) -> None:
+        if random.random() > 0.5:
+            await stored_in_order(world)
+
+    explanation = next(
+        by_default(main, seed) for seed in range(50) if Retrial(main, entropy=seed)({}, ()).fingerprint is not None
+    )
+    assert explanation.chances.numbers is not None
+    assert explanation.passing
+    assert " it passes) and by the order of its tasks (it passes only while " in str(explanation)
+
+
+def test_what_fails_whatever_the_chances_are_says_how_many_were_tried() -> None:
+    """An update that is lost in every order."""
+    explanation = by_default(always_lost)
+    assert explanation.by_default
+    assert explanation.chances.tried == explanation.runs == 20
+    assert str(explanation) == (
+        "It fails by default: no fault, no choice and no pre-emption is needed, and 20 runs with other random numbers or in "
+        "other orders fail as well."
+    )
+
+
+def test_other_numbers_that_fail_otherwise_are_told() -> None:
+    """They do not pass, and the sentence says what they do."""
+
+    async def main(_world: simkit.World) -> None:
+        assert random.random() < 0.5, "one"
+        raise ValueError("other")
+
+    fails = next(seed for seed in range(50) if "AssertionError" in repr(Retrial(main, entropy=seed)({}, ()).fingerprint))
+    line = main.__code__.co_firstlineno + 2
+    assert f": ValueError at test_explanation.py:{line})." in str(by_default(main, fails))
+
+
+@pytest.mark.parametrize("runs_max", [1, 15, 21, 24])
+def test_the_bound_holds_for_chances_as_well(runs_max: int) -> None:
+    """It is no more than a bound: what was tried until then counts."""
+    explanation = by_default(stored_in_order, runs_max=runs_max)
+    assert explanation.runs <= runs_max
+    assert not explanation.complete
+
+
+def test_a_step_that_the_failing_run_does_not_come_to_has_no_letter() -> None:
+    """What decides may lie behind the failure, where the table of the run ends."""
+    from simkit._pytest.block import lettered
+    from simkit.spacetime import Watch, table
+
+    explanation = by_default(stored_in_order)
+    (ordering,) = explanation.passing
+    beyond = attrs.evolve(explanation, passing=(attrs.evolve(ordering, first=attrs.evolve(ordering.first, nth=9)),))
+    watch = Watch()
+    outcome = watch.run(stored_in_order, tape=simkit.Tape.from_departures({}), strategy=LooseSchedule())
+    sentence = beyond.sentence(lettered(table(outcome.trace, watch.known, beyond)))
+    assert "while step 9 of store #3" in sentence
+    assert "comes before (b)" in sentence
