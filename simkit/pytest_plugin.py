@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simkit.trials import Explored
 
 _SEED = "_simkit_seed"
+_Parsed = TypeVar("_Parsed")
 #: What ends a test without saying that it found something.
 _NO_FAILURE = (KeyboardInterrupt, SystemExit, pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _FOUND: pytest.StashKey[Found] = pytest.StashKey()
@@ -52,8 +53,8 @@ class _Plan:
                 f"--simkit-seed {seed} and --simkit-seeds {seeds} both say which seeds to run: give one"
             )
         #: Overrides what tests say themselves.
-        self.seeds: range | None = None if seeds is None else _parsed(settings.parse_seeds, seeds)
-        self.seed: int | None = seed
+        self.seeds: range | None = None if seeds is None else _parsed(settings.parse_seeds, "--simkit-seeds", seeds)
+        self.seed: int | None = None if seed is None else _parsed(settings.parse_seed, "--simkit-seed", seed)
         from simkit._pytest import splitting
 
         self.parts = splitting.wanted(config.getoption("simkit_split"))
@@ -80,7 +81,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options."""
     group = parser.getgroup("simkit", "simulated tests (simkit)")
     group.addoption("--simkit-seeds", metavar="N|A-B", help="seeds of every simulated test: the first N, or A to B")
-    group.addoption("--simkit-seed", metavar="N", type=int, help="run simulated tests with this one seed")
+    group.addoption("--simkit-seed", metavar="N", help="run simulated tests with this one seed")
     group.addoption("--simkit-replay", metavar="CASE", help="replay a case: its id, the beginning of it, or its file")
     group.addoption(
         "--simkit-until", metavar="N", type=int, help="stop the replay before event N, and tell what stands where"
@@ -115,12 +116,11 @@ def _plan(config: pytest.Config) -> _Plan:
     return plan
 
 
-def _parsed(parse: Any, text: str) -> range:
+def _parsed(parse: Callable[[str], _Parsed], option: str, text: str) -> _Parsed:
     try:
-        seeds: range = parse(text)
+        return parse(text)
     except ValueError as error:
-        raise pytest.UsageError(f"--simkit-seeds: {error}") from None
-    return seeds
+        raise pytest.UsageError(f"{option}: {error}") from None
 
 
 # ---------------------------------------------------------------------------------------------------------- collecting

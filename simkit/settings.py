@@ -19,6 +19,7 @@ from simkit.errors import Problem, SimkitError
 from simkit.limits import Limits
 
 _SEEDS_MAX = 10_000_000
+_SEED_END = 1 << 256
 _TABLE = "tool.simkit"
 _LIMITS = Limits()
 
@@ -51,9 +52,18 @@ def parse_seeds(text: str) -> range:
         raise ValueError(f"expected a number of seeds, such as 50, or a range, such as 100-199; got {text!r}")
     first, last = match.groups()
     seeds = range(int(first)) if last is None else range(int(first), int(last) + 1)
+    if seeds and seeds[-1] >= _SEED_END:
+        raise ValueError(f"{text!r} goes beyond the last seed, 2**256 - 1")
     if not 0 < len(seeds) <= _SEEDS_MAX:
         raise ValueError(f"{text!r} stands for {len(seeds)} seeds; expected 1 to {_SEEDS_MAX}")
     return seeds
+
+
+def parse_seed(text: str) -> int:
+    """One seed. Raises ValueError."""
+    if re.fullmatch(r"\d{1,80}", text.strip()) is None or int(text) >= _SEED_END:
+        raise ValueError(f"expected a seed: a whole number from 0 to 2**256 - 1; got {text!r}")
+    return int(text)
 
 
 def load(folder: Path, profile: str | None = None) -> Settings:

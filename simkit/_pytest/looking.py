@@ -37,11 +37,15 @@ class Look:
 
     @contextlib.contextmanager
     def sink(self) -> Iterator[Any]:
-        """The open file for the trace; None for none."""
+        """The open file for the trace; None for none. SimkitError where it cannot be written."""
         if self.trace is None:
             yield None
             return
-        with Path(self.trace).open("w", encoding="utf-8") as file:
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(Path(self.trace).open("w", encoding="utf-8"))
+            except OSError as error:
+                raise _misused(f"--simkit-trace: {error}", "a file that can be written") from None
             yield file
 
 

@@ -96,6 +96,14 @@ def test_looks_that_make_no_sense_are_told(pytester: pytest.Pytester, case: str,
     result.stderr.fnmatch_lines([f"*{told}*"])
 
 
+def test_a_trace_that_cannot_be_written_is_told(pytester: pytest.Pytester, case: str) -> None:
+    """It is no failure of the test."""
+    result = run(pytester, "--simkit-replay", case, "--simkit-trace", str(pytester.path / "nowhere/trace.jsonl"))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["*--simkit-trace: *No such file or directory*nowhere/trace.jsonl*"])
+    assert "FAILED" not in result.stdout.str()
+
+
 def test_an_event_that_is_not_there_is_told(
     pytester: pytest.Pytester, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -427,12 +427,24 @@ def test_a_profile_without_a_file_of_settings_is_told(pytester: pytest.Pytester)
     assert f"where:    {pytester.path}, which has no pyproject.toml" in text
 
 
-@pytest.mark.parametrize("seeds", ["", "x", "5-2", "0"])
+@pytest.mark.parametrize("seeds", ["", "x", "5-2", "0", f"{1 << 256}-{1 << 256}"])
 def test_seeds_that_are_none_are_told(pytester: pytest.Pytester, seeds: str) -> None:
     """A range that is empty or unreadable is a usage error."""
     result = run(pytester, f"--simkit-seeds={seeds}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--simkit-seeds: *"])
+
+
+@pytest.mark.parametrize("seed", ["-4", "x", "", "1.5", str(1 << 256)])
+def test_a_seed_that_is_none_is_told_once(pytester: pytest.Pytester, seed: str) -> None:
+    """It is no failure of every test."""
+    suite(pytester, more=PASSES)
+    result = run(pytester, "--simkit-seed", seed)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --simkit-seed: expected a seed: a whole number from 0 to 2[*][*]256 - 1; got *"]
+    )
+    assert "FAILED" not in result.stdout.str()
 
 
 # ------------------------------------------------------------------------------------------------------ side by side

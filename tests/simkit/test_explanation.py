@@ -262,7 +262,9 @@ def test_other_numbers_that_fail_otherwise_are_told() -> None:
         assert random.random() < 0.5, "one"
         raise ValueError("other")
 
-    fails = next(seed for seed in range(50) if "AssertionError" in repr(Retrial(main, entropy=seed)({}, ()).fingerprint))
+    fails = next(
+        seed for seed in range(50) if "AssertionError" in repr(Retrial(main, entropy=seed)({}, ()).fingerprint)
+    )
     line = main.__code__.co_firstlineno + 2
     assert f": ValueError at test_explanation.py:{line})." in str(by_default(main, fails))
 
