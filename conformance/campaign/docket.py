@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,7 +29,7 @@ from simkit.errors import Problem
 from simkit.points import PointCount
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from conformance.events import Emit, World
@@ -212,6 +213,16 @@ class Docket:
         self._doubt = problem.code
         self._emit(Trouble(problem))
 
+    @contextlib.contextmanager
+    def summed_up(self, uncovered: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Whoever is interrupted in this block tells the verdicts of what was judged until then all the same."""
+        try:
+            yield
+        except BaseException as error:
+            if _is_interrupt(error):
+                self.verdicts(uncovered=uncovered)
+            raise
+
     def verdicts(
         self,
         uncaught: Mapping[str, Sequence[str]] | None = None,
@@ -384,6 +395,12 @@ class Docket:
                 claimed=claimed,
             )
         )
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(KeyboardInterrupt) is not None
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _added(total: Tally, one: Tally) -> Tally:

@@ -48,19 +48,25 @@ class Pool:
     _stopping: Callable[[], bool]
 
     def do(self, tasks: Iterator[tuple[Any, ...]], ahead: int = 2) -> Iterator[Any]:
-        """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them.
+        """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them, and
+        goes on without what a process that is gone by then was at.
 
         `ahead` tasks per process are handed out before their turn: many, where they are small and take unlike times.
         """
         waiting: list[Future[Any]] = []
         while True:
             lost = self._hand_out(tasks, waiting, ahead * self.processes)
-            if waiting:
-                yield self._result(waiting.pop(0))
-            elif lost is not None:
-                raise SimkitError(_lost()) from lost
-            else:
-                return
+            try:
+                if waiting:
+                    yield self._result(waiting.pop(0))
+                elif lost is not None:
+                    raise lost
+                else:
+                    return
+            except BrokenProcessPool as error:
+                if self._stopping():
+                    return
+                raise SimkitError(_lost()) from error
 
     def _hand_out(
         self, tasks: Iterator[tuple[Any, ...]], waiting: list[Future[Any]], most: int
@@ -79,10 +85,7 @@ class Pool:
             if self._stopping():
                 self._stop.set()
             with contextlib.suppress(TimeoutError):
-                try:
-                    return future.result(LOOK_S)
-                except BrokenProcessPool as error:
-                    raise SimkitError(_lost()) from error
+                return future.result(LOOK_S)
 
 
 @contextlib.contextmanager
@@ -110,10 +113,12 @@ def _shielded() -> Iterator[None]:
 
 
 def _enlist(stop: Event) -> None:
-    """In the new process, first of all."""
+    """In the new process, first of all. A signal that came before it left the group was meant for the campaign."""
     global _stop  # noqa: PLW0603 - the one thing a member knows of its campaign
     _stop = stop
     os.setpgid(0, 0)
+    for number in _GROUP_SIGNALS:
+        signal.signal(number, signal.signal(number, signal.SIG_IGN))  # to ignore it drops what is pending
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _GROUP_SIGNALS)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -174,8 +174,10 @@ def run_seeds(
     emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
     scenarios = [(seed, drawn(target, seed)) for seed in seeds]
     docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
-    run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
-    return summarise(docket.verdicts(uncovered=uncovered(target)), docket, seeds=docket.runs, stopped=stopping())
+    beyond = uncovered(target)
+    with docket.summed_up(beyond):
+        run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
+    return summarise(docket.verdicts(uncovered=beyond), docket, seeds=docket.runs, stopped=stopping())
 
 
 def killable(target: Target) -> tuple[str, ...]:

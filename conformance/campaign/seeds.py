@@ -85,11 +85,16 @@ def run(
     shrinks = _shrinker(parsed, Bounds(*shrink), emit, stopping) if shrink[0] else None
     docket = Docket(parsed, origin, store, emit, show=show, shrinks=shrinks)
     done: set[int | None] = set()
-    for batch in _judged(order, seeds, jobs, stopping):
-        for judged in batch:
-            docket.add(judged)
-        done |= {judged.seed for judged in batch}
-        emit(Progress(len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else "", "seeds"))
+    with docket.summed_up():
+        for batch in _judged(order, seeds, jobs, stopping):
+            for judged in batch:
+                docket.add(judged)
+            done |= {judged.seed for judged in batch}
+            emit(
+                Progress(
+                    len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else "", "seeds"
+                )
+            )
     docket.tell_happenings(parsed.folder)
     return summarise(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
 

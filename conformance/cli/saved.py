@@ -89,7 +89,7 @@ def _of_test(case: Case) -> Iterator[tuple[str, str]]:
     yield (
         "faults and choices",
         "\n".join([*choices[:_CHOICES_MAX], *([f"… and {more} more"] if more > 0 else [])])
-        or ("none: it fails by default" if case.options.get("by_default") else "none"),
+        or ("none: it fails by default" if case.options.get("by_default") else "none, beside the order of its tasks"),
     )
     if _test(case):
         yield "why", "the replay tells it, and draws the space-time table"

@@ -53,7 +53,9 @@ def test_the_first_interrupt_finishes_saves_and_summarises(
 @pytest.mark.parametrize("sender", SENDERS)
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_the_second_interrupt_ends_at_once(bench: Bench, tmp_path: Path, campaign: str, sender: str) -> None:
-    """Nothing more is finished; what was judged is in the journal, and no process and no temporary folder is left."""
+    """Nothing more is finished; what was judged is in the journal, and summed up where no certificate would be made of it; no
+    process and no temporary folder is left.
+    """
     bench.adapter(SLOW)
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -75,6 +77,7 @@ def test_the_second_interrupt_ends_at_once(bench: Bench, tmp_path: Path, campaig
     assert time.monotonic() - began < DEADLINE_S / 4
     assert not any(word in err for word in ("error[", "Traceback", "ignored")), err
     assert told[-1]["event"] == "CampaignEnded"
+    assert any(one["event"] == "VerdictReached" for one in told) == (campaign == "run")
     assert survivors(str(tmp_path)) == []
     assert list(temporary.iterdir()) == []
     assert '"RunFinished"' in next(tmp_path.glob(".simkit/runs/*.jsonl")).read_text()
