@@ -182,6 +182,9 @@ class World(Protocol):
     def scan(self, secrets: Mapping[str, str]) -> Sighting:
         """Look for the values of `secrets` in all that the units have written."""
 
+    def fires(self, label: str) -> None:
+        """An interruption of this label takes place: told beside the trace, for a drawing of the run (simulated world only)."""
+
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         """Call `strike` as the unit's host is about to pass its `nth` storage boundary (simulated world only)."""
 

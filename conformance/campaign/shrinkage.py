@@ -15,13 +15,15 @@ import attrs
 from conformance.campaign.docket import Judged, Small
 from conformance.campaign.judging import judge_simulated, shown
 from conformance.mutants import applied
+from conformance.picture import drawn as drawn_as_text
+from conformance.picture import pictured
 from conformance.reduction import DETAIL, GROUP, INTERRUPTION, OPERATION, departures_of, reduced, without_scenario
 from conformance.simulate import Simulated, program, scenario_from_json
 from simkit.errors import SimkitError
 from simkit.explanation import Explanation, explain
 from simkit.shrinking import Attempt, Budget, Departures, Plan, Progress, Retrial, Shrunk, shrink
 from simkit.shrinking.search import OverBudget
-from simkit.spacetime import Known, Watch, as_html, as_text, table
+from simkit.spacetime import Known, Watch, as_html, table
 
 if TYPE_CHECKING:
     from conformance.driver import Observation
@@ -79,9 +81,9 @@ def shrink_failure(
         simulated, known = again
         small = judge_simulated(target, judged.seed or 0, simulated, mutant)
     told, decides = _told(found), sentence(why)
-    drawing = table(simulated.outcome.trace, known, why, failure=kind)
+    drawing = pictured(table(simulated.outcome.trace, known, why, failure=kind), why)
     title = f"{kind}: {simulated.scenario.name}"
-    drawn = {"spacetime.txt": as_text(drawing) + "\n", "spacetime.html": as_html(drawing, title)}
+    drawn = {"spacetime.txt": drawn_as_text(drawing), "spacetime.html": as_html(drawing, title)}
     return Small(_with_case(small, case, kind, told, decides), case, told, decides, drawn)
 
 

@@ -72,6 +72,7 @@ class Scene:
     def note(self, one: Interruption) -> None:
         """Record that `one` takes place now."""
         self.recorder.add(Fired(self.world.now_ns(), one.label))
+        self.world.fires(one.label)
         self.patience.disturb()
         self.noted += 1
 

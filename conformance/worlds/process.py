@@ -134,6 +134,9 @@ class ProcessWorld:
     def _on_problem(self, _incarnation: int, problem: Problem) -> None:
         self.problems.append(problem)
 
+    def fires(self, label: str) -> None:
+        """Nobody draws a run on real processes: its history says so."""
+
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         raise SimkitError(_impossible(f"boundary {nth} of {unit}"))
 

@@ -188,6 +188,9 @@ class SimulatedWorld:
         self._outside, self._gate = outside, gate
         yield
 
+    def fires(self, label: str) -> None:
+        self._world.trace.aside("note", label)
+
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self._world.host(unit).at_boundary(nth, strike)
 

@@ -133,6 +133,9 @@ class ToyWorld:
         """Whether there is damage, and this is what the runtime does about it."""
         return self.habits.over_damage == habit and any(what == "flip" for what, *_ in self.done)
 
+    def fires(self, label: str) -> None:
+        """Nobody draws it."""
+
     def watch_boundary(self, unit: str, nth: int, strike: Callable[[], None]) -> None:
         self.watches[unit, nth] = strike
 
