@@ -24,8 +24,8 @@ __all__ = ["Place", "places_of"]
 KIT = str(Path(__file__).parent) + os.sep
 _LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _BELOW = (KIT, str(Path(trio.__file__).parent) + os.sep, str(Path(outcome.__file__).parent) + os.sep, "<frozen ")
-#: As a `Problem.where` tells places: "/path/bank.py:12 in pay".
-_PLACE = re.compile(r"(?P<filename>[^:\n]+\.py):(?P<lineno>\d+)(?: in (?P<name>\S+))?")
+#: As a `Problem.where` tells places: "/path/bank.py:12 in pay", with what it went through, if that is told.
+_PLACE = re.compile(r"(?P<filename>[^:\n]+\.py):(?P<lineno>\d+)(?: in (?P<name>[^\s,]+))?(?:, through .*)?")
 
 
 @attrs.frozen(order=True)

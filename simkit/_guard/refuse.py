@@ -13,10 +13,11 @@ import sys
 import sysconfig
 import types
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import outcome
 import trio
 
 from simkit._guard.state import Active, here
@@ -168,7 +169,8 @@ def refusal(event: str, args: tuple[Any, ...]) -> RefusedError:
 
 _OURS = str(Path(__file__).parent.parent) + os.sep
 _KERNEL = _OURS + "_kernel" + os.sep
-_MACHINERY = ("<", _OURS, str(Path(trio.__file__).parent) + os.sep)
+_MACHINERY = ("<", _OURS, *(os.path.dirname(file) + os.sep for file in (trio.__file__, outcome.__file__)))
+_INSTALLED = "-packages" + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _ZONES = tuple(path + os.sep for path in zoneinfo.TZPATH)
 _TRIO_SOCKET = str(Path(trio.__file__).parent / "_socket.py")
@@ -260,21 +262,31 @@ def _role(filename: str) -> str | None:
 
 
 def _culprit(frame: types.FrameType | None) -> str:
-    """The innermost line that is neither the standard library's, trio's nor ours."""
-    found = None
-    while frame is not None:
-        place = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_qualname}"
-        if _is_the_programs(frame.f_code.co_filename):
-            return place
-        found = found or place
+    """The innermost line of the user's own, and the one of a library that it went through, if any; else that one alone."""
+    through = below = None
+    for code, line in _lines(frame):
+        place = f"{code.co_filename}:{line} in {code.co_qualname}"
+        below = below or place
+        if code.co_filename.startswith(_MACHINERY):
+            continue
+        if _INSTALLED in code.co_filename:  # these lie in the folder of the standard library
+            through = through or place
+        elif not code.co_filename.startswith(_STANDARD_LIBRARY):
+            return place if through is None else f"{place}, through {through}"
+    return through or below or "unknown"
+
+
+def _lines(frame: types.FrameType | None) -> Iterator[tuple[types.CodeType, int]]:
+    """Where the run stands, innermost first; a thread goes on where the task waits that it works for."""
+    from simkit._kernel.threads import waiting_task
+    from simkit.world import run
+
+    while frame is not None and frame.f_code is not run.__code__:  # what is around that is not simulated
+        yield frame.f_code, frame.f_lineno
         frame = frame.f_back
-    return found or "unknown"
-
-
-def _is_the_programs(filename: str) -> bool:
-    if filename.startswith(_MACHINERY):
-        return False
-    return not filename.startswith(_STANDARD_LIBRARY) or "-packages" in filename  # site-packages lie in its folder
+    task = waiting_task()
+    if task is not None:
+        yield from ((awaiting.f_code, line) for awaiting, line in reversed(list(task.iter_await_frames())))
 
 
 @functools.cache

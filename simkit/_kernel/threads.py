@@ -339,6 +339,12 @@ def installed(
         threads.give_up()
 
 
+def waiting_task() -> trio.lowlevel.Task | None:
+    """The task that waits for what the calling thread does; None where none does, and in the kernel's own thread."""
+    register = getattr(_threads.PARENT_TASK_DATA, "task_register", None)
+    return register[0] if register else None
+
+
 def _here() -> Threads | None:
     """The simulated threads of the run that this thread belongs to."""
     return getattr(getattr(GLOBAL_RUN_CONTEXT, "runner", None), "threads", None)

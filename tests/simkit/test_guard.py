@@ -32,6 +32,7 @@ import trio
 
 from simkit import aio
 from simkit._guard import refuse
+from simkit.blame import places_of
 from simkit.guard import RefusedError, permitted
 from simkit.tape import Tape
 from simkit.world import EPOCH_NS, Outcome, World, run
@@ -207,6 +208,56 @@ def test_a_thread_that_trio_kept_is_refused_as_well() -> None:
     error = inside(lambda: trio.lowlevel.start_thread_soon(int, print)).error
     assert isinstance(error, RefusedError)
     assert __file__ in error.problem.where
+
+
+_LIBRARY = """
+async def reads(path):
+    return path.read_text()
+
+def looks(path):
+    return path.read_text()
+"""
+
+
+def test_where_is_the_users_own_line_whatever_it_went_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that trio opens in a thread, and one that a library opens, with its line beside; never a line of pytest."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "a_library.py").write_text(_LIBRARY)
+    monkeypatch.syspath_prepend(str(folder))
+    library = importlib.import_module("a_library")
+    nowhere, shown = Path("nowhere"), folder / "a_library.py"
+
+    async def by_trio(_world: World) -> None:
+        await trio.Path(nowhere).read_text()
+
+    async def by_library(_world: World) -> None:
+        await library.reads(nowhere)
+
+    async def by_library_in_a_thread(_world: World) -> None:
+        await trio.to_thread.run_sync(library.looks, nowhere)
+
+    async def without_own_line(_world: World) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(library.reads, nowhere)
+
+    def where(main: Callable[[World], Any]) -> str:
+        error = run(main, tape=Tape.from_seed(1)).error
+        refused = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
+        assert isinstance(refused, RefusedError)
+        return refused.problem.where
+
+    def own(main: Callable[[World], Any]) -> str:
+        return f"{__file__}:{main.__code__.co_firstlineno + 1} in {main.__qualname__}"
+
+    assert where(by_trio) == own(by_trio)
+    assert where(by_library) == f"{own(by_library)}, through {shown}:3 in reads"
+    assert where(by_library_in_a_thread) == f"{own(by_library_in_a_thread)}, through {shown}:6 in looks"
+    assert where(without_own_line) == f"{shown}:3 in reads"
+    error = run(by_library, tape=Tape.from_seed(1)).error
+    assert error is not None
+    assert [place.filename for place in places_of(error)] == [__file__]
+    monkeypatch.delitem(sys.modules, "a_library")
 
 
 def test_a_swallowed_refusal_still_fails_the_run() -> None:
