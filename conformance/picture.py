@@ -1,8 +1,7 @@
 """The space-time table of a simulated run in the terms of scenarios: interruptions are faults, marked where they decide.
 
 What a drawing of a run knows is tasks, processes and choices of the world. Here it learns what was done to the world on
-purpose, which `World.fires` tells beside the trace as a note, and that the kit's channel to a worker carries messages, which are
-no faults.
+purpose, which `World.fires` tells beside the trace as a note, and that the kit's channel to a worker carries messages.
 """
 
 from __future__ import annotations

@@ -203,6 +203,11 @@ CODES: Mapping[str, Code] = {
         ("a process stuck in the kernel (state D)", "an overloaded machine"),
         "Look at the processes the message names.",
     ),
+    "list-unknown": Code(
+        "nothing in the groups that were named is called so",
+        ("a typing error", "another group's name"),
+        "`simkit list GROUP` shows all of a group; what one belongs to, parts of names and globs choose among them.",
+    ),
     "machine-short": Code(
         "the machine had no room, no process or no descriptor left; what ran then is not judged",
         ("a full disk, mostly where temporary files are", "a limit on processes or open files", "too many jobs"),

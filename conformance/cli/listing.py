@@ -92,25 +92,44 @@ def chosen(words: Sequence[str], options: Sequence[str] = ()) -> Iterator[e.List
     kinds = [*dict.fromkeys((*(word for word in words if word in KINDS), *options))]
     filters = [word for word in words if word not in KINDS]
     if not kinds and filters:
-        raise _unknown(f"there is no group {filters[0]!r}", filters[0])
-    found = [event for list_one in [KINDS[kind] for kind in kinds] or [groups] for event in list_one()]
-    for word in filters:
-        if not any(_matches(event, word) for event in found):
-            raise _unknown(f"nothing among {' and '.join(kinds)} matches {word!r}", word)
-    yield from (event for event in found if not filters or any(_matches(event, word) for word in filters))
+        raise _no_group(filters[0])
+    lists = [[*KINDS[kind]()] for kind in kinds] or [[*groups()]]
+    matched = [[_matching(list_one, word) for word in filters] for list_one in lists]
+    for at, word in enumerate(filters):
+        if not any(by_word[at] for by_word in matched):
+            raise _nothing(word, kinds, [event.id for list_one in lists for event in list_one])
+    for list_one, by_word in zip(lists, matched, strict=True):
+        wanted = {event.id for found in by_word for event in found}
+        yield from (event for event in list_one if not filters or event.id in wanted)
 
 
-def _matches(event: e.Listed | e.ObligationListed, word: str) -> bool:
-    """By its id, or by what it belongs to; without a joker a part is enough."""
-    pattern = (word if any(sign in word for sign in "*?[") else f"*{word}*").lower()
-    fields = event.fields.values() if isinstance(event, e.Listed) else (event.profile,)
-    return any(fnmatch.fnmatchcase(text.lower(), pattern) for text in (event.id, *fields))
+def _matching(events: Sequence[e.Listed | e.ObligationListed], word: str) -> Sequence[e.Listed | e.ObligationListed]:
+    """Those whose id is `word`; else those that belong to what is called so; else those of which it is a part, or a glob."""
+    lower = word.lower()
+    if any(sign in word for sign in "*?["):
+        return [event for event in events if any(fnmatch.fnmatchcase(text.lower(), lower) for text in _texts(event))]
+    by_id = [event for event in events if event.id.lower() == lower]
+    by_belonging = by_id or [event for event in events if any(text.lower() == lower for text in _texts(event))]
+    return by_belonging or [event for event in events if any(lower in text.lower() for text in _texts(event))]
 
 
-def _unknown(what: str, word: str) -> SimkitError:
+def _texts(event: e.Listed | e.ObligationListed) -> tuple[str, ...]:
+    """Its id, and what it belongs to."""
+    more = event.fields.values() if isinstance(event, e.Listed) else (event.group, event.profile)
+    return event.id, *more
+
+
+def _no_group(word: str) -> SimkitError:
     hint = usage.nearest(word, KINDS) or "`simkit list` alone shows the groups"
     expected = ", ".join(KINDS) + "; then parts of names"
-    return SimkitError(Problem("group-unknown", what, "command line", expected, hint))
+    return SimkitError(Problem("group-unknown", f"there is no group {word!r}", "command line", expected, hint))
+
+
+def _nothing(word: str, kinds: Sequence[str], ids: Sequence[str]) -> SimkitError:
+    hint = usage.nearest(word, (*ids, *KINDS)) or f"`simkit list {' '.join(kinds)}` shows them all"
+    what = f"nothing among {' and '.join(kinds)} matches {word!r}"
+    expected = "an id, what it belongs to, or a part or a glob of these"
+    return SimkitError(Problem("list-unknown", what, "command line", expected, hint))
 
 
 def catalogue() -> Mapping[str, Promise]:

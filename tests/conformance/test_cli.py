@@ -289,10 +289,15 @@ def test_list_names_the_nearest_group(registries: None, capsys: Any) -> None:
         ("scenarios tour/kill*", "tour/kill@", "tour/undisturbed"),
         ("mutants EFF-1", "no-key", "must break DUR-1"),
         ("obligations dur", "DUR-1", "EFF-1 "),
+        ("obligations DUR", "DUR-1", "JRN-"),
+        ("obligations own-1", "OWN-1 ", "OWN-10"),
+        ("obligations durable", "JRN-1", "EFF-1 "),
+        ("mutants DUR-1", "must break DUR-1", "must break DUR-10"),
+        ("scenarios tour/*", "tour/undisturbed", "chain/"),
     ],
 )
 def test_list_takes_parts_of_names(words: str, first: str, others: str, capsys: Any) -> None:
-    """Or globs; of what it belongs to as well."""
+    """Or globs; of what it belongs to as well. What is called just so, or belongs to it, is all there is then."""
     assert cli.main(["list", *words.split(), "--format", "plain"]) == 0
     out = capsys.readouterr().out
     assert first in out
@@ -305,6 +310,16 @@ def test_list_says_when_nothing_is_called_so(capsys: Any) -> None:
     err = capsys.readouterr().err
     assert "nothing among scenarios matches 'mutant'" in err
     assert "did you mean mutants?" in err
+    assert cli.main(["list", "scenarios", "zzz"]) == 2
+    assert "error[list-unknown]: nothing among scenarios matches 'zzz'" in capsys.readouterr().err
+
+
+def test_list_takes_one_word_in_several_groups(capsys: Any) -> None:
+    """It is an id in one of them, and what something belongs to in the other."""
+    assert cli.main(["list", "obligations", "mutants", "DUR-1", "--format", "json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["id"] for line in lines if line["event"] == "ObligationListed"] == ["DUR-1"]
+    assert {line["fields"]["must break"] for line in lines if line["event"] == "Listed"} == {"DUR-1"}
 
 
 def test_list_scenarios_has_stories_and_names(capsys: Any) -> None:
