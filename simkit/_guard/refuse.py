@@ -169,7 +169,7 @@ def refusal(event: str, args: tuple[Any, ...]) -> RefusedError:
 
 _OURS = str(Path(__file__).parent.parent) + os.sep
 _KERNEL = _OURS + "_kernel" + os.sep
-_MACHINERY = ("<", _OURS, *(os.path.dirname(file) + os.sep for file in (trio.__file__, outcome.__file__)))
+_MACHINERY = ("<", _OURS, *(str(Path(inspect.getfile(module)).parent) + os.sep for module in (trio, outcome)))
 _INSTALLED = "-packages" + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
 _ZONES = tuple(path + os.sep for path in zoneinfo.TZPATH)
