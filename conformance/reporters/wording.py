@@ -133,15 +133,30 @@ def cells(event: e.VerdictReached) -> tuple[str, str, str, str]:
 
 
 def rows(tally: Tally) -> list[e.VerdictReached]:
-    """The verdicts that the table shows: all but those of what nobody claims and nothing was seen of."""
-    return [one for one in tally.verdicts if not _is_idle(one)]
+    """The verdicts that the table shows: all but those of what nobody claims and nothing was seen of, and of a `run` those of
+    what it did not come to, where they are so many that they would bury the rest.
+    """
+    untested = {one.verdict.obligation for one in _untested(tally)}
+    return [one for one in tally.verdicts if not _is_idle(one) and one.verdict.obligation not in untested]
 
 
 def legend(tally: Tally) -> list[str]:
     """The lines under the table: what its numbers mean, and how much it leaves out."""
-    idle = sum(map(_is_idle, tally.verdicts))
-    left = f"not shown: {counted(idle, 'obligation')} not claimed, of which nothing was observed; --format json has all"
-    return [LEGEND, left] if idle else [LEGEND]
+    idle, untested = sum(map(_is_idle, tally.verdicts)), len(_untested(tally))
+    left = [f"{counted(untested, 'obligation')} not put to the test by any of these runs"] if untested else []
+    left += [f"{counted(idle, 'obligation')} not claimed, of which nothing was observed"] if idle else []
+    return [LEGEND, *([f"not shown: {', and '.join(left)}; --format json has all"] if left else [])]
+
+
+def _untested(tally: Tally) -> list[e.VerdictReached]:
+    """Rows of a `run` that only say that it was too small; none where they are few. A certification owes each of them."""
+    if tally.began is None or tally.began.command != "run":
+        return []
+    verdicts = [one.verdict for one in tally.verdicts]
+    idle = {
+        one.obligation for one in verdicts if one.outcome == "inconclusive" and not (one.exercised or one.anomalies)
+    }
+    return [one for one in tally.verdicts if one.verdict.obligation in idle] if len(idle) > _NAMED_MAX else []
 
 
 def _is_idle(event: e.VerdictReached) -> bool:

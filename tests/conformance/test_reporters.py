@@ -312,6 +312,29 @@ def test_what_is_not_claimed_is_one_short_section(kind: reporters.Format) -> Non
     assert "FAIL" not in out
 
 
+@pytest.mark.parametrize("kind", ["pretty", "plain"])
+@pytest.mark.parametrize(("command", "many", "shown"), [("run", 11, False), ("run", 10, True), ("certify", 11, True)])
+def test_what_a_run_did_not_come_to_does_not_bury_the_rest(
+    kind: reporters.Format, command: str, many: int, shown: bool
+) -> None:
+    """Of many such rows there is a line, and how to see them; few are shown, and all of them where each is owed."""
+    seen = [
+        Verdict("DUR-1", "fail", 4, 3, observed="violated", anomalies=("amnesia",)),
+        Verdict("DUR-2", "inconclusive", 2, 3),
+    ]
+    idle = [Verdict(f"OWN-{n}", "inconclusive", 0, 3, "exercised 0 times of at least 3") for n in range(many)]
+    reached = [e.VerdictReached(one) for one in (*seen, *idle)]
+    end = e.CampaignEnded({}, 1, 1, ExitCode.VIOLATION)
+    events: tuple[e.Event, ...] = (e.CampaignBegan("toy", command, "simulated"), *reached, end)
+    out, _ = reported(kind, events)
+    assert all(one.obligation in out for one in seen)
+    assert ("OWN-" in out) == shown
+    told = f"not shown: {many} obligations not put to the test by any of these runs; --format json has all"
+    assert (told in " ".join(out.split())) != shown
+    whole, _ = reported("json", events)
+    assert whole.count('"VerdictReached"') == 2 + many
+
+
 def test_more_proof_than_rows_is_all_shown() -> None:
     """The limit bounds context, never evidence."""
     rows = spacetime.rows(history(), range(30), limit=4)
