@@ -82,12 +82,14 @@ class Found:
     def __str__(self) -> str:
         """What was found, and how to have it again."""
         error = told(self.error).partition("\n")[0]
-        again = "found.case" if self.path is None else repr(str(self.path))
+        again, kept = "found.case", "case not saved: search(…, save=folder) keeps it"
+        if self.path is not None:
+            again, kept = repr(str(self.path)), f"case {self.case.id}, saved as {self.path}"
         return "\n".join(
             [
                 f"{self.case.target['program']} fails: {error}",
                 f"found by {self.strategy} after {self.counts}",
-                f"case {self.case.id}{'' if self.path is None else f', saved as {self.path}'}",
+                kept,
                 f"again: simkit.replay({again}, program)",
             ]
         )

@@ -76,3 +76,14 @@ def test_the_blocks_of_the_page_on_pytest_are_what_one_gets(pytester: pytest.Pyt
     (case,) = (pytester.path / ".simkit/cases").iterdir()
     replayed = pytester.runpytest_inprocess("-p", "no:xdist", "--simkit-replay", case.stem).stdout.str()
     assert without_ids(replay) in replayed, replayed
+
+
+def test_the_program_of_the_readme_is_a_test_as_well(pytester: pytest.Pytester) -> None:
+    """It is told why it fails, drawn, and saved, as the text says."""
+    (program,) = [block for block in blocks("python", PAGE.parent.parent / "README.md") if "async def shop" in block]
+    pytester.makepyfile(test_shop=program)
+    found = pytester.runpytest_inprocess("-p", "no:xdist")
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(
+        ["why: It fails *", "*time  outside  shop     ann      bob", "saved as .simkit/cases/*.json"]
+    )

@@ -34,14 +34,14 @@ async def sound(_world: World) -> None:
 
 
 def test_what_was_found_is_told_in_a_few_lines(tmp_path: Path) -> None:
-    """With the path of the case, when it was saved."""
+    """With id and path of the case, when it was saved; an id that nobody could look up is not told."""
     found = search(lost_update, "random")
     assert found
     name = f"{__name__}:lost_update"
     assert str(found).splitlines() == [
         f"{name} fails: AssertionError: 1 of 2",
         f"found by random after {found.counts}",
-        f"case {found.case.id}",
+        "case not saved: search(…, save=folder) keeps it",
         "again: simkit.replay(found.case, program)",
     ]
     saved = search(lost_update, "random", save=tmp_path)
