@@ -26,6 +26,7 @@ from scenarios.verdict import Level, Outcome
 from simkit.errors import ExitCode, Problem, SimkitError
 
 SCHEMA = "simkit/certificate/1"
+_SHOWN_CHARS = 40  # of a file that is none
 _NAMED_MAX = 5  # contradictions that an error names
 _RETRY = "certify again; a certificate is never repaired by hand"
 
@@ -227,6 +228,7 @@ def is_certificate(path: Path) -> bool:
 
 def parse(text: str, where: str) -> Certificate:
     """Check and read the text of a certificate; `where` is named in errors."""
+    _check_is_one(text, where)
     data = _parse_json(text, where)
     _check_schema(data, where)
     footer = _check_footer(data, where)
@@ -254,6 +256,23 @@ def _describe(error: BaseException, wanted: type | None) -> str:
     return cattrs.v.format_exception(error, wanted)
 
 
+def _check_is_one(text: str, where: str) -> None:
+    """One that breaks off begins as one all the same."""
+    if text.lstrip()[:1] in {"{", "["}:
+        return
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    what = f"the file begins with {first[:_SHOWN_CHARS]!r}" if first else "the file is empty"
+    raise SimkitError(
+        Problem(
+            "not-a-certificate",
+            f"{what}: this is no certificate",
+            where,
+            f'one whole JSON object with schema "{SCHEMA}" and a footer, as `simkit certify` writes it',
+            "certificates are kept in .simkit/certificates unless --out says otherwise",
+        )
+    )
+
+
 def _parse_json(text: str, where: str) -> Any:
     try:
         return parse_plain(text)
@@ -275,6 +294,9 @@ def _parse_json(text: str, where: str) -> Any:
 
 def _check_schema(data: Any, where: str) -> None:
     found = data.get("schema") if isinstance(data, dict) else None
+    if str(found).startswith("simkit/case/"):
+        hint = "`simkit replay CASE` runs it again, `simkit explain CASE` tells what is known of it"
+        raise SimkitError(Problem("not-a-certificate", "this is a case", where, f'"{SCHEMA}"', hint))
     if found != SCHEMA:
         raise SimkitError(
             Problem(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import sys
 import traceback
@@ -14,8 +13,6 @@ from cyclopts import App, CycloptsError, Parameter
 
 from conformance import events as e
 from conformance import reporters, tracefile
-from conformance.certificate import judgement
-from conformance.certificate import load as load_certificate
 from conformance.cli import certificates, engine, explain, listing, streams, usage
 from conformance.cli.options import (
     PLAIN,
@@ -269,18 +266,16 @@ def cases(*, common: Common = PLAIN) -> int:
 
 @app.command
 def verify(
-    path: Annotated[Path, Parameter(name="CERT", help="A certificate's file.")],
-    /,
-    *,
+    *paths: Annotated[Path, Parameter(name="CERT", help="Certificates' files.")],
     common: Common = PLAIN,
 ) -> int:
-    """Check by its footer that a certificate is whole and unchanged, and show what it states, which is the exit code too."""
+    """Check by their footers that certificates are whole and unchanged, and show what each states, which is the exit code too;
+    of several that which outranks the others.
+    """
 
     def body(session: Session) -> Done:
-        certificate = load_certificate(path)
-        for event in certificates.told(certificate, path):
-            session.emit(event)
-        return judgement(certificate, dt.datetime.now(dt.UTC).date())
+        usage.certificates(paths)
+        return certificates.verify(session, paths)
 
     return _conduct("verify", common, body)
 

@@ -11,10 +11,10 @@ from conformance import invocation
 from conformance.certificate import judgement, load
 from conformance.cli.session import short
 from scenarios.verdict import Verdict
-from simkit.errors import SimkitError
+from simkit.errors import SimkitError, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from conformance.certificate import Certificate, ObligationRow
@@ -30,6 +30,25 @@ def keep(session: Session, certificate: Certificate, out: Path | None) -> Done:
         session.trouble(error.problem)
     session.emit(certified(certificate, path))
     return judgement(certificate, dt.datetime.now(dt.UTC).date())
+
+
+def verify(session: Session, paths: Sequence[Path]) -> Done:
+    """Check and tell certificates one by one; what they earn together. One that is refused keeps none from being told."""
+    earned: list[tuple[Path, Done]] = []
+    for path in paths:
+        try:
+            certificate = load(path)
+        except SimkitError as error:
+            session.trouble(error.problem)
+            continue
+        for event in told(certificate, path):
+            session.emit(event)
+        earned.append((path, judgement(certificate, dt.datetime.now(dt.UTC).date())))
+    code = worst([code for _, (code, _) in earned])
+    if len(paths) == 1:
+        return code, "".join(reason for _, (_, reason) in earned)
+    named = [f"{path}: {reason}" for path, (one, reason) in earned if one is code]
+    return code, f"{len(earned)} of {len(paths)} are whole and unchanged; {'; '.join(named)}".rstrip("; ")
 
 
 def certified(certificate: Certificate, path: str, digest: str = "") -> e.Certified:

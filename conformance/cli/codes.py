@@ -232,6 +232,11 @@ CODES: Mapping[str, Code] = {
         ("standard input is a pipe or a file", "a job of a CI"),
         "Use --until or --trace there, or name a debugger of your own with PYTHONBREAKPOINT.",
     ),
+    "not-a-certificate": Code(
+        "a file that was named as a certificate is none",
+        ("a glob that matches other files too", "a copy that came to nothing"),
+        "`simkit certify` writes certificates into .simkit/certificates unless --out says otherwise.",
+    ),
     "not-in-process-world": Code(
         "an interruption of the simulated world was asked of real processes",
         ("a power loss", "a storage boundary"),

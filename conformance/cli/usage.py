@@ -15,6 +15,7 @@ from simkit.errors import Problem, SimkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 #: One command runs no more seeds than this.
 SEEDS_MAX = 10_000_000
@@ -150,6 +151,14 @@ def case_or_scenario(case: str | None, scenario: str | None, mutant: str | None)
     if case is not None and mutant is not None:
         what, hint = "a case is replayed with the mutant it was found with, or without one", "leave --mutant away"
         raise SimkitError(Problem("mutant-target", what, f"--mutant {mutant}", "a case alone", hint))
+
+
+def certificates(paths: Sequence[Path]) -> None:
+    """Something has to be verified. Raises SimkitError."""
+    if not paths:
+        hint = "certificates are kept in .simkit/certificates unless --out says otherwise"
+        what, expected = "no certificate was named", "one or more files of certificates"
+        raise SimkitError(Problem("certificate-missing", what, "command line", expected, hint))
 
 
 def shrink(runs: int, seconds: float) -> None:

@@ -18,7 +18,7 @@ class Plain:
         self._out, self._err = out, err
         self._progress = shower(err)
         self._tally = Tally()
-        self._tabled = self._observed = False
+        self._observed = False
         self._listing: tuple[str, ...] = ()
         self._told = False  # something was explained already
 
@@ -64,10 +64,10 @@ class Plain:
                 self._say(self._ended(event))
 
     def _table(self) -> None:
-        """The verdict table, once: with the certificate, or at the end of a command that makes none."""
-        if self._tally.verdicts and not self._tabled:
-            self._tabled = True
+        """The verdict table, once: with its certificate, or at the end of a command that makes none."""
+        if self._tally.verdicts:
             self._say(["", *table(self._tally), "", *wording.legend(self._tally)])
+            self._tally.verdicts.clear()
             self._observations()
 
     def _observations(self) -> None:

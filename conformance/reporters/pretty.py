@@ -47,7 +47,7 @@ class Pretty:
         self._errors = _Console(file=err, highlight=False, markup=False, emoji=False)
         self._progress = shower(err)
         self._tally = Tally()
-        self._tabled = self._observed = False
+        self._observed = False
         self._listing = ""
         self._told = False  # something was explained already
 
@@ -95,14 +95,14 @@ class Pretty:
                 self._ended(event)
 
     def _table(self) -> None:
-        """The verdict table, once: with the certificate, or at the end of a command that makes none."""
-        if self._tally.verdicts and not self._tabled:
-            self._tabled = True
+        """The verdict table, once: with its certificate, or at the end of a command that makes none."""
+        if self._tally.verdicts:
             self._console.print()
             self._console.print(_verdicts(self._tally))
             self._console.print()
             for line in wording.legend(self._tally):
                 self._console.print(Text(line, "dim"))
+            self._tally.verdicts.clear()
             self._observations()
 
     def _observations(self) -> None:

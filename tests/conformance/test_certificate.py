@@ -74,7 +74,8 @@ def test_a_certificate_of_an_earlier_set_is_still_good() -> None:
 def test_every_truncation_is_refused() -> None:
     """A file that breaks off anywhere is refused (only the last line end may be missing)."""
     text = c.dump(certificate())
-    for length in range(0, len(text) - 1, 7):
+    assert "error[not-a-certificate]: the file is empty" in refused("")
+    for length in range(1, len(text) - 1, 7):
         assert "error[certificate-truncated]" in refused(text[:length])
     assert c.parse(text[:-1], "toy.json") == certificate()
 

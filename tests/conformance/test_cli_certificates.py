@@ -15,6 +15,7 @@ from conformance import certificate as c
 from conformance import cli
 from conformance import events as e
 from conformance.reporters import wording
+from simkit.errors import worst
 from tests.report_samples import certificate
 
 TODAY = dt.datetime.now(dt.UTC).date()
@@ -66,6 +67,46 @@ def test_a_certificate_that_breaks_off_is_refused(kept: Path, capsys: Any, comma
     kept.write_text(kept.read_text()[:300])
     assert cli.main([command, str(kept), "--format", "plain"]) == 2
     assert "certificate-truncated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the file is empty: this is no certificate"),
+        ("\n# of mine\nprotocol = 1\n", "the file begins with '# of mine': this is no certificate"),
+        ('{"schema": "simkit/case/2"}', "this is a case"),
+    ],
+)
+def test_what_is_no_certificate_is_told_as_that(tmp_path: Path, capsys: Any, text: str, told: str) -> None:
+    """An empty file and a manifest do not break off: they have never been one."""
+    (tmp_path / "other").write_text(text)
+    assert cli.main(["verify", str(tmp_path / "other"), "--format", "plain"]) == 2
+    assert f"error[not-a-certificate]: {told}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["plain", "pretty"])
+def test_several_certificates_are_checked_at_once(kept: Path, tmp_path: Path, capsys: Any, kind: str) -> None:
+    """Each is shown with its own table; the exit code is the one that outranks the others, and a bad one hides none."""
+    stated = {path: c.judgement(c.load(path), TODAY)[0] for path in (kept, EARLIER)}
+    assert cli.main(["verify", str(kept), str(EARLIER), "--format", kind]) == int(worst([*stated.values()]))
+    out = capsys.readouterr().out
+    assert out.count("whole and unchanged: digest") == 2
+    assert out.count("exercised a/b") == 2
+    assert "2 of 2 are whole and unchanged" in " ".join(out.split())
+    (tmp_path / "none.json").touch()
+    assert cli.main(["verify", str(tmp_path / "none.json"), str(EARLIER), "--format", kind]) == 2
+    told = capsys.readouterr()
+    assert "whole and unchanged: digest" in told.out
+    assert "none.json" in told.err
+    failed = attrs.evolve(certificate(), deviations=(c.Deviation("DUR-3", "known", "2026-01-01"),))
+    c.write(failed, kept)
+    assert cli.main(["verify", str(tmp_path / "none.json"), str(kept), str(EARLIER), "--format", kind]) == 1
+
+
+def test_something_has_to_be_verified(capsys: Any) -> None:
+    """As a glob that matches nothing leaves it."""
+    assert cli.main(["verify"]) == 2
+    assert "error[certificate-missing]: no certificate was named" in capsys.readouterr().err
 
 
 def test_a_deviation_that_has_expired_since_is_told(tmp_path: Path, capsys: Any) -> None:
