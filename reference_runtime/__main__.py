@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 
 import apsw
 import trio
@@ -76,26 +77,38 @@ def _explain(error: BaseException, store: str) -> int:
 
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
-    host, port = options.listen
     keep_freed()
+    log = to_standard_error() if options.log == "info" else OFF
+    async with AsyncExitStack() as stack:
+        listeners = await _listening(stack, *options.listen)  # first, or there would be a store for nothing
+        await _serve(options, listeners, log)
+
+
+async def _listening(stack: AsyncExitStack, host: str, port: int) -> list[trio.SocketListener]:
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host)
+    except OSError as error:
+        why = f"{os.strerror(error.errno) if error.errno else error}; --listen takes another place"
+        raise Refusal("cannot-listen", f"{host}:{port}: {why}") from error
+    for listener in listeners:
+        await stack.enter_async_context(listener)
+    keep_alive(listeners)
+    return listeners
+
+
+async def _serve(options: argparse.Namespace, listeners: list[trio.SocketListener], log: Log) -> None:
     store = Store.open(options.store, policy=policy_of(options), transforms=load_transforms(*options.transforms))
     store.forget_when_told(os.environ)
-    log = to_standard_error() if options.log == "info" else OFF
     room = descriptors_for(options.connections_max)
     if room < options.connections_max:
         log("fewer-connections", asked=options.connections_max, room=room)
-    server = Server(store, lease_ns=options.lease_ns, connections=Connections(room, log=log))
+    server = Server(store, lease_ns=options.lease_ns, connections=Connections(room, log=log), log=log)
     logging.getLogger("trio.serve_listeners").addFilter(_without_traceback)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_when_told, nursery.cancel_scope.cancel)
-            try:
-                listeners = await nursery.start(server.serve, host, port)
-            except OSError as error:
-                why = f"{os.strerror(error.errno) if error.errno else error}; --listen takes another place"
-                raise Refusal("cannot-listen", f"{host}:{port}: {why}") from error
-            keep_alive(listeners)
-            say({"listening": f"{host}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
+            await nursery.start(server.serve_on, listeners)
+            say({"listening": f"{options.listen[0]}:{listeners[0].socket.getsockname()[1]}", "store": options.store})
     except BaseException:
         store.leave()
         raise

@@ -7,6 +7,7 @@ long as its patience lasts. Every verb may be repeated: tasks and signals by the
 from __future__ import annotations
 
 import random
+import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,6 +54,7 @@ class Client(Handle):
         self._idle: list[Lines] = []
         self._requests = 0
         self._on_silence = on_silence
+        self._cause: Exception | None = None  # why the last question has no answer, where that is known
         self._silent_since: float | None = None  # when the first request was made that was not answered, and none since
         self._is_silence_told = False
 
@@ -69,6 +71,8 @@ class Client(Handle):
                 answer = await self._ask(verb, params, crowded)
                 if answer is not None:
                     return answer
+            if patience.total_ns is not None and _is_no_name(self._cause):
+                raise Unreachable(f"{verb}: there is no host of the name {self.host!r} ({self._cause})")
             if len(crowded) == refused:  # what befell this connection may have befallen those that were idle with it
                 await self._let_go_of_idle()
             self._note_silence(now)
@@ -76,7 +80,7 @@ class Client(Handle):
             tries += 1
         if crowded and len(crowded) == tries:  # it was never asked at all
             raise crowded[-1]
-        last = f"; the last one it gave was {crowded[-1]}" if crowded else ""
+        last = f"; the last one it gave was {crowded[-1]}" if crowded else f" ({self._cause})" if self._cause else ""
         raise Unreachable(f"{verb}: no answer from {self.host}:{self.port} within {total_s:g} s{last}")
 
     def backoff_ns(self, tries: int, patience: Patience) -> int:
@@ -98,7 +102,7 @@ class Client(Handle):
         `crowded`. The connection is kept only after an answer.
         """
         self._requests += 1
-        id_, lines = self._requests, None
+        id_, lines, self._cause = self._requests, None, None
         answered = False
         try:
             lines = self._idle.pop() if self._idle else await self._connect()
@@ -108,7 +112,8 @@ class Client(Handle):
                 crowded.append(no)
                 return None
             answered, self._silent_since, self._is_silence_told = True, None, False
-        except (*LOST, ValueError):
+        except (*LOST, ValueError) as error:
+            self._cause = error
             return None
         finally:
             if lines is not None and not (answered and self._keep(lines)):
@@ -135,3 +140,8 @@ class Client(Handle):
 
     async def __aexit__(self, *_: object) -> None:
         await self._let_go_of_idle()
+
+
+def _is_no_name(error: Exception | None) -> bool:
+    """Whether a host is called so by nobody, which no patience mends; that nobody could be asked is another matter."""
+    return isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from reference_runtime.log import OFF, Log
+
 if TYPE_CHECKING:
     from reference_runtime.store import Store
 
@@ -21,8 +23,9 @@ class Holding:
 
     store: Store
 
-    def __init__(self, lease_ns: int) -> None:
+    def __init__(self, lease_ns: int, log: Log = OFF) -> None:
         self.lease_ns = lease_ns
+        self.log = log
         self._holders: dict[int, tuple[str, float]] = {}  # generation → execution and monotonic deadline
 
     def _let_go(self, generation: int) -> None:
@@ -56,6 +59,9 @@ class Holding:
         now = trio.current_time()
         silent = [one for one, (_, deadline) in self._holders.items() if self.lease_expired(deadline, now)]
         for generation in silent:
+            execution, _ = self._holders[generation]
+            attempt, operation = self.store.leased_for(generation)
+            self.log("reclaimed", attempt=attempt, operation=operation, generation=generation, execution=execution)
             self.store.reclaim(generation)
             del self._holders[generation]
         return bool(silent)

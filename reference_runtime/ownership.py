@@ -120,6 +120,15 @@ class Ownership(Acceptance, Evolution):
         rows = self._rows("SELECT generation, execution FROM lease ORDER BY generation")
         return [(row[0], row[1]) for row in rows]
 
+    def leased_for(self, generation: int) -> tuple[str, str]:
+        """The attempt and the operation that a lease is for; the operation of a turn is empty, and so is all of none."""
+        row = self._row(
+            "SELECT attempt, operation FROM lease WHERE generation = ?1"
+            " UNION ALL SELECT attempt, '' FROM workflow WHERE generation = ?1",
+            generation,
+        )
+        return ("", "") if row is None else (row[0], row[1])
+
     def _take(self, execution: str, limit: int, source: int | None) -> list[Lease]:
         now_ns = time.time_ns()
         leases, passed_over = list[Lease](), set[str]()

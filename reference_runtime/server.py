@@ -25,6 +25,7 @@ from reference_runtime.connections import Connections, denial, next_request, sen
 from reference_runtime.events import events
 from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
+from reference_runtime.log import OFF, Log
 from reference_runtime.missing import missing
 from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
@@ -52,8 +53,9 @@ class Server(TurnVerbs):
         lease_ns: int = LEASE_NS,
         poll_ns: int = POLL_NS,
         connections: Connections | None = None,
+        log: Log = OFF,
     ) -> None:
-        super().__init__(lease_ns)
+        super().__init__(lease_ns, log)
         self.store = store
         self.connections = connections or Connections()
         self.poll_ns = poll_ns
@@ -74,7 +76,15 @@ class Server(TurnVerbs):
         task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serve until cancelled. `task_status.started` gives the listeners, once connections are taken."""
-        listeners = await trio.open_tcp_listeners(port, host=host)
+        await self.serve_on(await trio.open_tcp_listeners(port, host=host), task_status=task_status)
+
+    async def serve_on(
+        self,
+        listeners: list[trio.SocketListener],
+        *,
+        task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """As `serve`, on sockets that are open already; those who came before are answered, too."""
         async with self.up():
             task_status.started(listeners)
             await trio.serve_listeners(self._converse, listeners)
@@ -85,6 +95,7 @@ class Server(TurnVerbs):
         self._since = trio.current_time()
         self.store.mend_hours()
         self._hold_all()
+        self.log("up", leases=len(self._holders))
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             nursery.start_soon(self._keep_time)
@@ -171,7 +182,9 @@ class Server(TurnVerbs):
     async def hello(self, name: str, code: Json) -> Json:
         """Name one activation of a worker, write down what code it runs, and tell it how long a lease lasts."""
         runs = Code.from_json(code)
-        return {"execution": self.store.welcome(name, runs), "lease_ns": self.lease_ns}
+        execution = self.store.welcome(name, runs)
+        self.log("welcomed", execution=execution, code=runs.version)
+        return {"execution": execution, "lease_ns": self.lease_ns}
 
     async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
         """Lease work to a worker, waiting a while for some to turn up."""
@@ -257,6 +270,7 @@ class Server(TurnVerbs):
         released = self.store.hand_back(execution)
         for generation in released:
             self._holders.pop(generation, None)
+        self.log("left", execution=execution, generations=released)
         self.notify()
         return {"released": released}
 
@@ -312,6 +326,8 @@ class Server(TurnVerbs):
                 self._forget_taken()
             if fired + self.reassign():
                 self.notify()
+                self._wake = trio.current_time()  # it looks again at once, after those who ask
+                await trio.lowlevel.checkpoint()
                 continue
             longest = trio.current_time() + self.poll_ns / NS
             self._wake = min(longest, self.next_expiry(), _monotonic(self.store.next_timer_ns()))
@@ -321,6 +337,7 @@ class Server(TurnVerbs):
     def _mind_clock(self) -> None:
         """When the wall clock has been set, set everything that is due by it as well."""
         if step_ns := self._steps.step_ns():
+            self.log("clock-set", step_ns=step_ns)
             self.store.set_hours(step_ns)
             self.notify()
 

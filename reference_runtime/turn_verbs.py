@@ -15,6 +15,7 @@ import trio
 from reference_runtime.appending import DECISIONS
 from reference_runtime.commands import ABANDON
 from reference_runtime.holding import NS, Holding
+from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.presence import Presence, Runners
 from reference_runtime.rpc import check_fields
@@ -31,8 +32,8 @@ class TurnVerbs(Holding, ABC):
 
     poll_ns: int
 
-    def __init__(self, lease_ns: int) -> None:
-        super().__init__(lease_ns)
+    def __init__(self, lease_ns: int, log: Log = OFF) -> None:
+        super().__init__(lease_ns, log)
         self._turns = WaitingRoom[Turn]()
         self._runners = Runners(Presence(lease_ns / NS))
 
@@ -81,7 +82,7 @@ class TurnVerbs(Holding, ABC):
     ) -> Json:
         """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any.
 
-        `expected`: the id of the command of history that the trouble is about.
+        `expected`: the id of the command of history that the trouble is about; `commands` is then the one there is instead.
         """
         held = _held(turn)
         _check_commands(commands)
@@ -92,7 +93,7 @@ class TurnVerbs(Holding, ABC):
                 with self.serving():
                     rejected, following = self.store.take_turn(held, code, commands, end, execution)
             else:
-                rejected = self.store.park_turn(held, code, trouble, expected)
+                rejected = self.store.park_turn(held, code, trouble, expected, commands)
         except Refusal as error:  # it was undone as a whole
             rejected, is_taken = self.store.park_turn(held, code, f"refused: {error.message}"), False
         if rejected is not None:

@@ -16,7 +16,7 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from reference_runtime import Client, Patience, Server, Unreachable
+from reference_runtime import Client, Patience, Server, Unreachable, cli
 from reference_runtime.__main__ import COMMANDS, main, worker
 from reference_runtime.cli import say
 from reference_runtime.cli_options import parser
@@ -25,7 +25,7 @@ from reference_runtime.retries import backoff_ns
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
 from tests.runtime_plans import work_off
-from tests.runtime_rig import approve, call, plan, served, wait
+from tests.runtime_rig import MS, approve, call, plan, served, wait
 
 
 @pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
@@ -109,6 +109,17 @@ def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys
         assert main(["serve", "--store", "s.db", "--listen", place]) == 1
     err = capsys.readouterr().err
     assert f"cannot-listen: {place}: Address already in use; --listen takes another place" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_that_nobody_is_called_by_is_told_at_once(capsys, monkeypatch):
+    """No patience mends a name; and what a refused connection was refused with is told when patience ends."""
+    monkeypatch.setattr(cli, "PATIENCE_NS", 50 * MS)
+    assert main(["status", "t", "--server", "127.0.0.1:1"]) == 3
+    assert "no answer from 127.0.0.1:1 within 0.05 s ([Errno 111] Error connecting to" in capsys.readouterr().err
+    monkeypatch.setattr(cli, "PATIENCE_NS", 3600 * 1000 * MS)
+    assert main(["status", "t", "--server", "nohost.invalid:7411"]) == 3
+    assert "status: there is no host of the name 'nohost.invalid'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -199,7 +210,7 @@ def _policy(argv: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> P
         seen.append(server.store.policy)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reference_runtime.__main__.Server.serve", serve)
+    monkeypatch.setattr("reference_runtime.__main__.Server.serve_on", serve)
     assert main(["serve", "--store", str(folder / "s.db"), "--listen", "127.0.0.1:0", *argv]) == 130
     return seen[0]
 
@@ -230,7 +241,7 @@ def test_a_full_disk_is_told_with_its_store(tmp_path, capsys, monkeypatch):
     def full(*_, **__):
         raise apsw.FullError("database or disk is full")
 
-    monkeypatch.setattr("reference_runtime.__main__.Server.serve", full)
+    monkeypatch.setattr("reference_runtime.__main__.Server.serve_on", full)
     path = tmp_path / "s.db"
     assert main(["serve", "--store", str(path), "--listen", "127.0.0.1:0"]) == 1
     said = f"error: store-full: {path}: its disk is full; nothing was acknowledged that is not in it; make room there"

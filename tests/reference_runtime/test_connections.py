@@ -238,11 +238,12 @@ def test_a_worker_outlives_a_time_without_room(tmp_path):
         async with listening(tmp_path / "s.db", 2, lease_ns=100 * MS) as port, trio.open_nursery() as nursery:
             async with Client("127.0.0.1", port) as client:
                 await client.submit("t", plan(call("a", "reader")))
-            worker = Worker(Client("127.0.0.1", port), FakeTools({"a": [slow]}), slots=2)
+            its_own = Client("127.0.0.1", port)
+            worker = Worker(its_own, FakeTools({"a": [slow]}), slots=2)
             nursery.start_soon(worker.run)
             await reached.wait()
             others = []
-            while not worker.client._silent_since:  # until what it asks over a new connection is refused
+            while not its_own._silent_since:  # until what it asks over a new connection is refused
                 others.append(await trio.open_tcp_stream("127.0.0.1", port))
                 await trio.sleep(0.02)
             await trio.sleep(0.3)

@@ -177,4 +177,4 @@ def test_a_server_without_descriptors_says_so(tmp_path):
         server.send_signal(signal.SIGTERM)
         assert server.wait() == 0
         said = [json.loads(line)["event"] for line in server.stderr]
-    assert said[:2] == ["fewer-connections", "refusing-connections"]
+    assert said[:3] == ["fewer-connections", "up", "refusing-connections"]

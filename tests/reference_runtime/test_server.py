@@ -10,10 +10,13 @@ import pytest
 import trio
 import trio.testing
 
-from reference_runtime import Client, Patience, Refusal, Unreachable, Worker
+from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, embedded
+from reference_runtime.log import Log
+from reference_runtime.model import Json
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
 from reference_runtime.tools import Busy, Rejected, Unknown, Unsent
 from tests.runtime_rig import (
+    EAGER,
     MS,
     FakeTools,
     call,
@@ -347,3 +350,37 @@ def test_a_lease_ends_after_a_whole_term_of_silence(tmp_path):
             assert beat == {"lost": [grant["generation"]], "stopping": []}
 
     trio.run(main, clock=clock)
+
+
+def test_a_servers_log_tells_who_came_and_what_was_taken_back(tmp_path):
+    """A worker that goes silent with something in hand: by ids, one event after the other; and what was out at a restart."""
+    said: list[tuple[str, Json]] = []
+
+    class Told(Log):
+        def __call__(self, event: str, **ids: object) -> None:
+            said.append((event, ids))
+
+    async def main():
+        store = Store.open(str(tmp_path / "s.db"), policy=EAGER)
+        async with embedded(Server(store, lease_ns=50 * MS, log=Told())) as handle:
+            await handle.submit("t", plan(call("a")))
+            execution = (await handle.call("hello", {"name": "w", "code": {"version": "7"}}))["execution"]
+            (ticket,) = (await handle.call("claim", {"execution": execution, "holding": [], "limit": 1}))["tickets"]
+            await until(handle, "t", "running")
+            while store.leases():  # noqa: ASYNC110 - the store has no event for it
+                await trio.sleep(0.005)
+            generation = ticket["generation"]
+        (held,) = store.claim("w#2", [], 1)
+        async with embedded(Server(store, log=Told())) as handle:
+            await handle.call("release", {"execution": "w#2"})
+        store.close()
+        return generation, held.generation
+
+    first, second = trio.run(main)
+    assert said == [
+        ("up", {"leases": 0}),
+        ("welcomed", {"execution": "w#1", "code": "7"}),
+        ("reclaimed", {"attempt": "t.1", "operation": "a", "generation": first, "execution": "w#1"}),
+        ("up", {"leases": 1}),
+        ("left", {"execution": "w#2", "generations": [second]}),
+    ]
