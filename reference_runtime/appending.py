@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from reference_runtime import documents, plan
+from reference_runtime.approvals import Approval
 from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
@@ -91,6 +92,38 @@ class Appending(Control):
             self.db.execute(
                 "UPDATE operation SET reason = ? WHERE attempt = ? AND id = ?", (UNHEARD, attempt, operation)
             )
+
+    def _end_given_up(self, attempt: str, commands: Sequence[Json]) -> None:
+        """End what was opened, now or before, and can be released no more, once all of a turn is appended: what was given up in
+        it may have been asked anew.
+        """
+        if not self._attempt(attempt).has_approvals:
+            return
+        for command in commands:
+            about = self._approved_by(attempt, command["spec"]) if command["kind"] == ABANDON else [command["id"]]
+            for operation in about:
+                self.end_unreleasable(attempt, operation)
+
+    def _approved_by(self, attempt: str, abandoned: Json) -> list[str]:
+        """What the approvals among abandoned operations are about."""
+        rows = self._rows(
+            "SELECT DISTINCT subject FROM approval WHERE attempt = ? AND operation IN (SELECT value FROM json_each(?))"
+            " ORDER BY subject",
+            attempt,
+            canonical(abandoned["operations"]),
+        )
+        return [str(row[0]) for row in rows]
+
+    def approvals_of(self, attempt: str, operation: str) -> list[Approval]:
+        """The approvals that this operation still has to be released by; none that was given up and then asked for anew."""
+        found = super().approvals_of(attempt, operation)
+        return [one for one in found if one.state != "withdrawn" or not self._is_asked_anew(one)]
+
+    def _is_asked_anew(self, approval: Approval) -> bool:
+        sql = """SELECT 1 FROM command_history gone, json_each(gone.spec, '$.operations') name JOIN command_history later
+            ON later.attempt = gone.attempt AND later.number > gone.number WHERE gone.attempt = ? AND gone.kind = ?
+            AND name.value = ? AND later.kind = 'approve' AND later.spec ->> 'of' = ?"""
+        return self._row(sql, approval.attempt, ABANDON, approval.operation, approval.subject) is not None
 
     def _skip_planned(self, attempt: str, condition: str, reason: str, *values: object) -> None:
         where = f"WHERE o.attempt = ? AND o.state = 'planned' AND {condition} ORDER BY o.position"

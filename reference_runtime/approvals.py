@@ -64,7 +64,7 @@ class Approvals(Compensation):
     # -- asking
 
     def ask_approval(self, leaf: Operation) -> None:
-        """Ask for a decision about the operation as it stands now; its validity begins anew."""
+        """Ask for a decision about the operation as it stands now, and hold it back; the decision's validity begins anew."""
         assert leaf.subject is not None
         self._forget(leaf.attempt)
         validity_ns = json.loads(leaf.spec).get("validity_ns")
@@ -75,6 +75,7 @@ class Approvals(Compensation):
         )
         if expires_ns is not None:
             self.start_timer(leaf.attempt, leaf.id, expires_ns)
+        self._hold_back(leaf.attempt, leaf.subject)
 
     def digest_of(self, attempt: str, operation: str) -> str:
         """What a decision about an operation has to be bound to at this moment."""
@@ -84,7 +85,6 @@ class Approvals(Compensation):
     def ask_again(self, approval: Approval) -> None:
         """Void the decision there is: what it was to release goes back to waiting for another one."""
         self.ask_approval(self._operation(approval.attempt, approval.operation))
-        self._hold_back(approval.attempt, approval.subject)
 
     def _hold_back(self, attempt: str, operation: str) -> None:
         self._drop_lease(attempt, operation)
@@ -170,10 +170,10 @@ class Approvals(Compensation):
         if state == "denied":
             self._move(leaf, "decline", leaf.generation, leaf.version, None, f"denied: by {actor}")
             self.fail_run(leaf.attempt, f"denied: {leaf.id} by {actor}")
-        elif self._move(leaf, "release", leaf.generation, leaf.version, _answer(nonce), f"approved by {actor}"):
+            return
+        if self._move(leaf, "release", leaf.generation, leaf.version, _answer(nonce), f"approved by {actor}"):
             self._advance(leaf.attempt, leaf.id)
-        else:
-            self._let_go(approval.attempt, approval.subject)
+        self._let_go(approval.attempt, approval.subject)
 
     def _let_go(self, attempt: str, operation: str) -> None:
         """Make an operation claimable that was held back, now that nothing holds it any more."""
@@ -192,8 +192,11 @@ class Approvals(Compensation):
     # -- releasing
 
     def is_held(self, attempt: str, operation: str) -> bool:
-        """Whether an operation lacks a decision that it needs."""
-        return any(approval.state != "approved" for approval in self.approvals_of(attempt, operation))
+        """Whether an operation lacks a decision that it needs, also one that is still to be asked for."""
+        if any(approval.state != "approved" for approval in self.approvals_of(attempt, operation)):
+            return True
+        sql = "SELECT 1 FROM operation WHERE attempt = ? AND subject = ? AND kind = 'approve' AND state = 'planned'"
+        return self._row(sql, attempt, operation) is not None
 
     def authority_for(self, op: Operation) -> dict[str, str]:
         """Whose authority has to be asked for before this operation may be dispatched: approve leaf to actor."""
@@ -233,6 +236,28 @@ class Approvals(Compensation):
             " AND state IN ('pending', 'approved')",
             (attempt, operation),
         )
+
+    def end_unreleasable(self, attempt: str, operation: str) -> None:
+        """End an operation that was opened, and that nothing can release any more as one of its approvals was given up; with it
+        what else is asked about it. Both fail for that reason.
+        """
+        given_up = next((one for one in self.approvals_of(attempt, operation) if one.state == "withdrawn"), None)
+        if given_up is None or not self._is_opened(attempt, operation):
+            return
+        reason = f"withdrawn: approval {given_up.operation!r} was given up before anybody decided"
+        self.withdraw_approvals(attempt, operation)
+        for op in self._operations(
+            "WHERE o.attempt = ?1 AND (o.id = ?2 OR o.subject = ?2 AND o.kind = 'approve') AND o.state = 'planned'"
+            " ORDER BY o.position",
+            attempt,
+            operation,
+        ):
+            if self._move(op, "decline", op.generation, op.version, None, reason):
+                self._refused(op, reason)
+
+    def _is_opened(self, attempt: str, operation: str) -> bool:
+        sql = "SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND opened_ns IS NOT NULL"
+        return self._row(sql, attempt, operation) is not None
 
     def expire(self, leaf: Operation) -> None:
         """End an approval whose period is over and that has released nothing; the run cannot go on."""

@@ -16,8 +16,9 @@ from reference_runtime.model import Json, canonical
 T = TypeVar("T")
 DRAW = "nondet"
 ABANDON = "abandon"
-#: The most characters that are shown of what a command says.
+#: The most characters that are shown of what a command says, and of those before the first in which it is another one.
 ARGUMENTS_MAX = 300
+BEFORE_MAX = 100
 
 
 @attrs.frozen
@@ -32,14 +33,26 @@ class Command:
     spec: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
 
     def __str__(self) -> str:
-        return f"{self.branch or 'main'}:{self.sequence} {self.kind} {self.id!r} {self.digest[:12]}{self._arguments()}"
+        return f"{self.place} {self.shown()}"
 
-    def _arguments(self) -> str:
+    @property
+    def place(self) -> str:
+        """Its branch, and its number there."""
+        return f"{self.branch or 'main'}:{self.sequence}"
+
+    def shown(self, beside: Command | None = None) -> str:
+        """It without its place; of much that it says, the piece where it parts from the one it is shown `beside`."""
+        text, other = self.arguments(), "" if beside is None else beside.arguments()
+        same = next((at for at, (its, others) in enumerate(zip(text, other, strict=False)) if its != others), 0)
+        start = max(0, same - BEFORE_MAX) if max(len(text), len(other)) > ARGUMENTS_MAX else 0
+        piece = text[start : start + ARGUMENTS_MAX]
+        cut = f"{'…' * (start > 0)}{piece}{'…' * (start + len(piece) < len(text))}"
+        return f"{self.kind} {self.id!r} {self.digest[:12]}{f' {cut}' if cut else ''}"
+
+    def arguments(self) -> str:
         """What it says beside its kind and id, as JSON, where that is at hand: of a history workers are told digests only."""
         said = {name: value for name, value in self.spec.items() if name not in ("op", "id") and value != []}
-        text = canonical(said)
-        shown = text if len(text) <= ARGUMENTS_MAX else f"{text[:ARGUMENTS_MAX]}…"
-        return f" {shown}" if said else ""
+        return canonical(said) if said else ""
 
 
 @attrs.frozen
@@ -64,8 +77,12 @@ class Divergence:
     def __str__(self) -> str:
         return (
             f"diverged: at {self.branch or 'main'}:{self.sequence} history has "
-            f"{self.expected or 'no command'}, the code has {self.got or 'no command'}"
+            f"{_shown(self.expected, self.got)}, the code has {_shown(self.got, self.expected)}"
         )
+
+
+def _shown(one: Command | None, beside: Command | None) -> str:
+    return "no command" if one is None else f"{one.place} {one.shown(beside)}"
 
 
 @attrs.frozen

@@ -47,9 +47,10 @@ from reference_runtime.commands import (
 )
 from reference_runtime.ids import fault_of
 from reference_runtime.model import Json, canonical, digest
-from reference_runtime.whereabouts import awaited, foreign, frames_of, lacks_a_loop, reason_of, said
+from reference_runtime.whereabouts import awaited, foreign, frames_of, lacks_a_loop, reason_of, said, text_of
 
 _CONTEXT_ONLY = "a workflow may await operations of its context only"
+_JSON = "expected null, truth values, numbers, texts, and lists and dicts of these, whose keys are texts"
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
 COMMANDS_MAX = 10_000
 #: How often a coroutine that is let go may refuse to end.
@@ -95,7 +96,7 @@ class Replay:
 
     `fresh` are the commands that history does not know yet; `end` is set when the function is over, `trouble` when it
     diverged or broke a rule, after which it does not move any more. `prefix` is put before every id. `made` is what its
-    context notes its operations in.
+    context notes its operations in. `is_planned`: the store knows from the beginning what it will ask for, approvals too.
     """
 
     def __init__(
@@ -104,6 +105,8 @@ class Replay:
         recorded: Iterable[Command] = (),
         prefix: str = "",
         made: Made | None = None,
+        *,
+        is_planned: bool = False,
     ) -> None:
         self.fresh: list[Command] = []
         self.issued = 0
@@ -111,8 +114,11 @@ class Replay:
         self.trouble: Trouble | None = None
         self.prefix = prefix
         self._made = Made() if made is None else made
+        self._is_planned = is_planned
         self._expected = {_slot(command): command for command in recorded}
         self._ids: set[str] = set()
+        self._new: dict[str, Command] = {}  # fresh since the last outcome: nothing of it can have been sent
+        self._approved: dict[str, Command] = {}  # what approvals are about, as they say it
         self._waiting: dict[str, _Branch] = {}
         self._early: dict[str, Outcome] = {}  # outcomes of operations this code has not asked for yet
         self._ready: deque[_Branch] = deque()
@@ -173,6 +179,7 @@ class Replay:
     # -- moving
 
     def _run(self) -> None:
+        self._new.clear()
         while self._ready and self.trouble is None:
             self._step(self._ready.popleft())
 
@@ -218,12 +225,16 @@ class Replay:
         if ask.asked or id_ in self._ids:
             self.trouble = Misuse(f"operation {id_!r} is asked for twice; each needs an id of its own")
             return
-        if (fault := _fault_of(ask.id)) is not None and not self._is_expected(branch, ask, id_):
-            self.trouble = Misuse(f"operation id {ask.id!r:.80} {fault}")
+        if (fault := _fault_of(ask)) is not None and not self._is_expected(branch, ask, id_):
+            self.trouble = Misuse(fault)
             return
         ask.asked = True
         leaf = _named(ask.leaf, id_, self.prefix)
-        self._issue(branch, str(leaf["op"]), id_, leaf)
+        try:
+            self._issue(branch, str(leaf["op"]), id_, leaf)
+        except (TypeError, ValueError, RecursionError) as error:
+            self.trouble = Misuse(f"{leaf['op']} {id_!r:.80} says what is no JSON ({error}); {_JSON}")
+            return
         early = self._early.pop(id_, None) if ask.waits else NOTED
         if early is not None:
             self._answer(branch, early)
@@ -236,15 +247,41 @@ class Replay:
             branch.numbered += 1
         number = 0 if kind == DRAW else branch.numbered
         command = Command(branch.path, number, kind, id_, digest(spec), spec)
+        expected = self._expected.pop(_slot(command), None)
+        if expected is None:  # what it says is what it says now, whatever the function does with its lists afterwards
+            command = attrs.evolve(command, spec=json.loads(canonical(spec)))
+            self.trouble = self._misuse_of_approvals(command)
+            self.fresh.append(command)
+            self._new[id_] = command
+        elif expected != command:
+            self.trouble = Divergence(command.branch, command.sequence, expected, command)
+        if kind == "approve" and "action" in spec:
+            action = _command(spec["action"])
+            self._approved.setdefault(action.id, action)
         self._ids.add(id_)
         self.issued += 1
         if self.issued > COMMANDS_MAX:
             self.trouble = Misuse(f"more than {COMMANDS_MAX} commands; cut the history with continue_as_new")
-        expected = self._expected.pop(_slot(command), None)
-        if expected is None:  # what it says is what it says now, whatever the function does with its lists afterwards
-            self.fresh.append(attrs.evolve(command, spec=json.loads(canonical(spec))))
-        elif expected != command:
-            self.trouble = Divergence(command.branch, command.sequence, expected, command)
+
+    def _misuse_of_approvals(self, command: Command) -> Misuse | None:
+        """What is wrong with a fresh command: what is approved is what has to be asked for, and not before it is approved."""
+        one, known = command, self._approved.get(command.id)
+        if command.kind == "approve":
+            of = str(command.spec.get("of"))
+            if of in self._ids and of not in self._new and not self._is_planned:
+                return Misuse(
+                    f"approve {command.id!r} is about {of!r}, which was asked for before it, and may have been sent by now;"
+                    " await the approval first"
+                )
+            if "action" in command.spec:
+                one = _command(command.spec["action"])
+                known = self._approved.get(one.id, self._new.get(one.id))
+        if known is None or (known.kind, known.digest) == (one.kind, one.digest):
+            return None
+        return Misuse(
+            f"operation {one.id!r} is not what is to be approved under this id: that is {known.shown(one)}, the code has"
+            f" {one.shown(known)}; what is approved is awaited as it is, and anything else has an id of its own"
+        )
 
     def _is_expected(self, branch: _Branch, ask: Ask[Any], id_: str) -> bool:
         return (branch.path, id_ if ask.leaf["op"] == DRAW else branch.numbered + 1) in self._expected
@@ -333,7 +370,7 @@ class Replay:
         """End by an error, unless it is what an await of another package comes to where no event loop runs."""
         frames = frames_of(error)
         if lacks_a_loop(error, frames):
-            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {awaited(frames)} ({type(error).__name__}: {error})")
+            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {awaited(frames)} ({type(error).__name__}: {text_of(error)})")
         elif (reason := reason_of(error)) is not None:
             self.end = Raised(reason)
         else:
@@ -356,13 +393,20 @@ def _slot(command: Command) -> tuple[str, int | str]:
     return (command.branch, command.id if command.kind == DRAW else command.sequence)
 
 
-def _fault_of(id_: str | None) -> str | None:
-    """What is wrong with an id that a function gives; those it does not give are made of names, each of its own kind."""
-    if id_ is None:
+def _fault_of(ask: Ask[Any]) -> str | None:
+    """What is wrong with the id that an operation is given, or with the name that one is made of."""
+    given = str(ask.name if ask.id is None else ask.id)
+    fault = "has a ~ in it; that is kept for operations the runtime makes itself" if "~" in given else fault_of(given)
+    if fault is None:
         return None
-    if "~" in id_:
-        return "has a ~ in it; that is kept for operations the runtime makes itself"
-    return fault_of(id_)
+    if ask.id is not None:
+        return f"operation id {given!r:.80} {fault}"
+    return f"name {given!r:.80} {fault}; give the operation an id of its own by id="
+
+
+def _command(leaf: Json) -> Command:
+    """A leaf as a command that nobody has issued; what it says is what it says now."""
+    return Command("", 0, str(leaf.get("op")), str(leaf.get("id")), digest(leaf), json.loads(canonical(leaf)))
 
 
 def _named(leaf: Json, id_: str, prefix: str) -> Json:

@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned
+from reference_runtime.documents import INTERPRETER
 from reference_runtime.handle import UNSAYABLE, Handle, Patience
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
@@ -61,7 +62,8 @@ def begin(workflow: Workflow, turn: Json) -> Warm:
     made = Made()
     start = partial(workflow.function, Context(turn["task"], segment, made), turn["input"])
     recorded = [Command(**command) for command in turn["commands"]]
-    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "", made)
+    is_planned = workflow.name == INTERPRETER
+    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "", made, is_planned=is_planned)
     return Warm(workflow.name, replay, segment, len(recorded), 0)
 
 
@@ -78,8 +80,7 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     trouble = warm.replay.check()
     commands = [attrs.asdict(command) for command in warm.replay.fresh]
     if trouble is not None:
-        expected = trouble.expected if isinstance(trouble, Divergence) else None
-        return _troubled(str(trouble), None if expected is None else expected.id)
+        return _parted(trouble) if isinstance(trouble, Divergence) else _troubled(str(trouble))
     warm.length += len(commands)
     warm.replay.recorded()
     said = {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
@@ -90,9 +91,22 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     return said
 
 
-def _troubled(trouble: str, expected: str | None = None) -> Json:
-    """Why a function does not go on; `expected` is the id of the command of history that it should have asked for."""
-    return {"commands": [], "end": {}, "trouble": trouble, **({"expected": expected} if expected else {})}
+def _troubled(trouble: str) -> Json:
+    """Why a function does not go on."""
+    return {"commands": [], "end": {}, "trouble": trouble}
+
+
+def _parted(trouble: Divergence) -> Json:
+    """Why a function that does not do what its history says does not go on. `expected` is the id of the command of history that
+    it should have asked for; the one that it has instead goes along, so that both can be shown by who knows what both say.
+    """
+    said = _troubled(str(trouble))
+    if trouble.expected is None:
+        return said
+    got = [] if trouble.got is None else [attrs.asdict(trouble.got)]
+    if len(json.dumps(got)) > LINE_BYTES_MAX - MARGIN_BYTES:
+        got = []
+    return {**said, "commands": got, "expected": trouble.expected.id}
 
 
 def _end(end: End | None) -> Json:

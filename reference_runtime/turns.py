@@ -20,7 +20,7 @@ import attrs
 
 from reference_runtime import plan
 from reference_runtime.appending import Appending, steps_of
-from reference_runtime.commands import Command
+from reference_runtime.commands import Command, Divergence
 from reference_runtime.documents import INTERPRETER, replayed, workflow_of
 from reference_runtime.evolution import FITS
 from reference_runtime.leaves import Step
@@ -67,7 +67,7 @@ class Turns(Appending):
             " VALUES (?, ?, ?, 1, 0, 0, 1, '[]')",
             (attempt, found[0], canonical(found[1])),
         )
-        for position, step in enumerate(plan.parse(found[1]) if found[0] == INTERPRETER else ()):
+        for position, step in enumerate(plan.read_again(found[1]) if found[0] == INTERPRETER else ()):
             self._plan_operation(attempt, position, _asked_for_later(step))
 
     def tally(self, attempt: str) -> Tally:
@@ -236,19 +236,21 @@ class Turns(Appending):
 
     # -- continuing
 
-    def park_turn(self, turn: Turn, code: str, reason: str, expected: str | None = None) -> Rejected | None:
+    def park_turn(
+        self, turn: Turn, code: str, reason: str, expected: str | None = None, got: Sequence[Json] = ()
+    ) -> Rejected | None:
         """This code cannot go on with this history: nothing of it is lost, and other code may take it up.
 
-        `expected`: the id of the command that history has where the code has another one.
+        `expected`: the id of the command that history has where the code has another one, which is in `got` if it was told.
         """
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn)
-            self._park_workflow(turn.attempt, code, self._spelled_out(turn.attempt, reason, expected))
+            self._park_workflow(turn.attempt, code, self._spelled_out(turn.attempt, reason, expected, got))
             return None
 
-    def _spelled_out(self, attempt: str, reason: str, expected: str | None) -> str:
-        """A divergence with what history's command says: whoever ran the code was told its digest only."""
+    def _spelled_out(self, attempt: str, reason: str, expected: str | None, got: Sequence[Json]) -> str:
+        """A divergence with what both commands say: whoever ran the code was told history's by its digest only."""
         row = self._row(
             "SELECT branch, sequence, kind, id, digest, spec FROM command_history WHERE attempt = ? AND id = ?",
             attempt,
@@ -257,7 +259,10 @@ class Turns(Appending):
         if row is None:
             return reason
         told = Command(*row[:5])
-        return reason.replace(str(told), str(attrs.evolve(told, spec=json.loads(row[5]))), 1)
+        said = attrs.evolve(told, spec=json.loads(row[5]))
+        if got:
+            return str(Divergence(said.branch, said.sequence, said, Command(**got[0])))
+        return reason.replace(str(told), str(said), 1)
 
     def _park_workflow(self, attempt: str, code: str, reason: str) -> None:
         self.db.execute(
@@ -328,6 +333,7 @@ class Turns(Appending):
         )
         for number, command in enumerate(commands, turn.length + 1):
             self._append(turn.attempt, number, command, steps)
+        self._end_given_up(turn.attempt, commands)
         self._end_workflow(turn, end)
         self._wake_waits(turn.attempt)
         self._conclude_later(turn.attempt)

@@ -47,18 +47,35 @@ def lacks_a_loop(error: BaseException, frames: Frames) -> bool:
     """Whether an error is how asyncio says that it does not run; some of its parts just trip over the loop that is missing."""
     if not frames or not isinstance(error, RuntimeError | AttributeError):
         return False
-    return str(error) == "no running event loop" or _package(frames[-1][0]) == "asyncio"
+    return text_of(error) == "no running event loop" or _package(frames[-1][0]) == "asyncio"
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says; its class may be the user's, and say it by raising another one, which ends nothing then."""
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:  # noqa: BLE001 - also what would end the process
+        return f"(its text raised {type(another).__name__})"
 
 
 def reason_of(error: BaseException) -> str | None:
     """The `reason` that an error carries itself, if that was meant for a reader."""
-    reason = None if isinstance(error, UnicodeError | OSError) else getattr(error, "reason", None)
+    if isinstance(error, UnicodeError | OSError):
+        return None
+    try:
+        reason = getattr(error, "reason", None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a property of the user's; the error has its text all the same
+        return None
     return reason if isinstance(reason, str) else None
 
 
 def said(error: BaseException, frames: Frames) -> str:
     """An error as a reason, with the innermost line that is neither Python's own nor this package's."""
-    words = f"raised: {type(error).__name__}: {error}"
+    words = f"raised: {type(error).__name__}: {text_of(error)}"
     users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
     return f"{words} ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else words
 

@@ -82,6 +82,7 @@ class Context:
         """Have a human decide on `call`, which is awaited afterwards and needs an explicit id; the decision's nonce.
 
         The decision is bound to what the call says, and looked at again when that is sent. Denied or expired, the task fails.
+        Given up, in a race say, the call raises `OperationFailed` when it is awaited, unless it was asked about anew.
         """
         if call.id is None:
             raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")

@@ -279,23 +279,73 @@ def test_an_id_is_used_once():
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "2~"])
-def test_an_id_that_is_given_is_one(id_, fault, prefix):
-    """As in a plan; one that history has already is let be, and so are those that are made of names."""
+@pytest.mark.parametrize("is_given", [True, False])
+def test_an_id_is_one(id_, fault, prefix, is_given):
+    """As in a plan, whether it is given or made of a name; one that history has already is let be."""
+
+    def ask():
+        return CTX.call("ledger", id=id_) if is_given else CTX.wait(id_)
 
     async def agent():
-        await CTX.gather(CTX.wait("some\nname"), CTX.call("ledger", id=id_))
+        await CTX.gather(CTX.wait("go"), ask())
 
     replay = begin(agent, prefix=prefix)
     assert fault in str(replay.check())
-    spec = {**CTX.call("ledger").leaf, "id": prefix + id_}
-    known = [
-        Command("all1.0", 1, "wait", f"{prefix}all1.0.some\nname#1", replay.fresh[0].digest),
-        Command("all1.1", 1, "call", prefix + id_, digest(spec)),
-    ]
+    assert ("name" in str(replay.check())) is not is_given
+    made = prefix + (id_ if is_given else f"all1.1.{id_}#1")
+    spec = {**ask().leaf, "id": made}
+    known = [replay.fresh[0], Command("all1.1", 1, spec["op"], made, digest(spec))]
     later = begin(agent, known, prefix)
     assert (later.check(), later.fresh) == (None, [])
     for one in (replay, later):
         one.close()
+
+
+def test_a_long_history_makes_no_bad_ids():
+    """A name is looked at by itself: how deep the branch is in which it is asked for is no fault of it."""
+
+    async def deep(n: int) -> None:
+        if n:
+            await CTX.gather(deep(n - 1))
+        else:
+            await CTX.wait("go")
+
+    replay = begin(lambda: deep(60))
+    assert replay.check() is None
+    assert len(replay.fresh[0].id) > 256
+    replay.close()
+
+
+@pytest.mark.parametrize(
+    "said", [{1: 2, "1": 3}, {"x": [{None: 1, "y": 2}]}, {"x": {1, 2}}, {(1, 2): 3}, {"x": "\ud800"}]
+)
+def test_what_is_no_json_is_refused_by_its_operation(said):
+    """Its name, what is wrong with it, and what was expected."""
+
+    async def agent():
+        await CTX.call("reader", {"said": said}, id="look")
+
+    replay = begin(agent)
+    assert str(replay.check()).startswith("refused: call 'look' says what is no JSON (")
+    assert str(replay.check()).endswith("whose keys are texts")
+    assert replay.fresh == []
+    replay.close()
+
+
+@pytest.mark.parametrize("same", [0, 150, 5_000])
+def test_what_differs_is_shown_wherever_it_is(same):
+    """Of commands that say much, the piece in which they part, with what stands before it; never more than that."""
+
+    def one(more: str) -> Command:
+        spec = {"op": "call", "id": "a", "params": {"text": "x" * same + more + "z" * 4_000}}
+        return Command("", 1, "call", "a", digest(spec), spec)
+
+    said = str(Divergence("", 1, one("old"), one("new")))
+    history, code = said.split(", the code has ")
+    assert ("xold" if same else "old") in history
+    assert ("xnew" if same else "new") in code
+    assert len(said) < 900
+    assert str(Divergence("", 1, one("old"), None)).endswith("…, the code has no command")
 
 
 def test_history_is_bounded(monkeypatch):

@@ -225,6 +225,51 @@ def test_whatever_a_workflow_raises_is_its_own_end(error, said, depth):
     assert begin(within if depth else raises).end == Raised(f"{said} (test_replay_ends.py:{line})")
 
 
+class _UnsayableError(Exception):
+    """An error that has no words, and says so by ending the process."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    @property
+    def reason(self) -> str:
+        raise SystemExit(4)
+
+
+class _UnsayableLoopError(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("error", "another"), [(_UnsayableError(), "SystemExit"), (_UnsayableLoopError(), "ValueError")]
+)
+def test_an_error_that_cannot_be_said_is_an_end_as_well(error, another):
+    """Whatever else it raises when it is asked what it is; its name is known all the same."""
+
+    async def raises():
+        raise error
+
+    line = raises.__code__.co_firstlineno + 1
+    said = f"raised: {type(error).__name__}: (its text raised {another}) (test_replay_ends.py:{line})"
+    assert begin(raises).end == Raised(said)
+
+
+class _InterruptedError(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_as_an_error_is_said_is_no_end_of_a_workflow():
+    """It was meant for the worker there, too."""
+
+    async def raises():
+        raise _InterruptedError
+
+    with pytest.raises(KeyboardInterrupt):
+        begin(raises)
+
+
 def test_an_interrupt_is_no_end_of_a_workflow():
     """It was meant for the worker, in whose code ever it arrived."""
 

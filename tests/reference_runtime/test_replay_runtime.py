@@ -146,6 +146,35 @@ def test_incompatible_code_parks_and_compatible_code_goes_on(tmp_path):
     assert done["result"] == "first"
 
 
+def _wordy(code: str) -> Workflow:
+    async def function(ctx: Context, _: Any) -> None:
+        await ctx.gather(ctx.call("ledger", {"text": "x" * 5_000 + code}, id="a"), ctx.wait("go"))
+
+    return Workflow("agent", code, function)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_where_two_commands_part_is_shown(tmp_path, monkeypatch, is_told):
+    """Far into what both say, if what the code has is not too long to be told; if it is, from their beginning."""
+
+    async def main() -> Json:
+        async with served(tmp_path / "s.db") as (_, port), _client(port) as client:
+            await client.submit("t", WORK)
+            async with _worker(port, FakeTools(), _wordy("1")):
+                await until(client, "t", "waiting")
+            if not is_told:
+                monkeypatch.setattr(runner, "LINE_BYTES_MAX", runner.MARGIN_BYTES + 4_000)
+            async with _worker(port, FakeTools(), _wordy("2")):
+                await client.signal("t", "1", "go", {"nonce": "n"})
+                return await until(client, "t", "blocked")
+
+    reason = trio.run(main)["reason"]
+    history, code = reason.split(", the code has ")
+    assert history.startswith("diverged: at all1.0:1 history has all1.0:1 call 'a'")
+    assert ('xxx1"' in history, 'xxx2"' in code) == (is_told, is_told)
+    assert len(reason) < 900
+
+
 def test_a_stop_never_enters_history(tmp_path):
     """A cancelled workflow is over with what it had; its history holds no trace of the stop, and no turn follows."""
 

@@ -15,10 +15,10 @@ from reference_runtime.commands import Outcome
 from reference_runtime.documents import replayed
 from reference_runtime.events import events
 from reference_runtime.interpreter import INTERPRETER
-from reference_runtime.model import Grant, Json, Rejected, Ticket
+from reference_runtime.model import Json, Rejected
 from reference_runtime.turns import Turn
-from reference_runtime.workflow import Context, OperationFailed, Workflow, workflow
-from tests.runtime_rig import EAGER, call, finish, plan, states, take, under, wait
+from reference_runtime.workflow import Context, Workflow, workflow
+from tests.runtime_rig import EAGER, call, finish, plan, states, take, wait
 
 CODES = {"agent": "1"}
 
@@ -312,33 +312,6 @@ def test_a_turn_of_a_stopped_task_does_not_count(store):
     assert claim(store) == []
 
 
-@workflow("agent")
-async def asks(ctx: Context, pays: Any) -> str:
-    """Have a payment approved, and make it only if told to."""
-    payment = ctx.call("ledger", {"amount": 5}, id="pay")
-    decision = await ctx.approve(payment, id="ok")
-    return str((await payment)["nonce"]) if pays else decision
-
-
-@pytest.mark.parametrize(("pays", "result", "ends"), [(True, "n-pay", "succeeded"), (False, "yes", "skipped")])
-def test_an_approval_is_about_the_call_that_follows(store, pays, result, ends):
-    """The decision is bound to the call as it will be made; one that is never made is skipped in the end."""
-    store.submit("t", work(pays))
-    status = go(store, asks)
-    (approval,) = status["approvals"]
-    assert (status["state"], status["on"], approval["of"]) == ("waiting", "ok", "pay")
-    store.decide("t", "ok", "approve", approval["digest"], "alice", "d1", "yes")
-    go(store, asks)
-    for lease in store.claim("w", (), 1):
-        assert isinstance(lease, Grant)
-        ticket = store.dispatch(attrs.evolve(lease, granted={"ok": True}))
-        assert isinstance(ticket, Ticket)
-        store.settle(under(ticket), "succeeded", {"nonce": "n-pay"}, "")
-    status = go(store, asks)
-    assert (status["state"], status["result"]) == ("done", result)
-    assert states(status) == {"ok": "succeeded", "pay": ends}
-
-
 @pytest.mark.parametrize("is_late", [False, True])
 def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     """A compensation that was noted, before or after its call, is due when the function raises, and the task fails after it."""
@@ -362,24 +335,6 @@ def test_what_was_done_is_made_up_for_when_the_function_fails(store, is_late):
     assert status["state"] == "failed"
     assert status["reason"].startswith("raised: ValueError: no more (test_replay_store.py:")
     assert states(status) == {"u": "succeeded", "a": "succeeded", "compensate#1": "skipped"}
-
-
-def test_a_denied_approval_is_not_for_the_function_to_catch(store):
-    """It fails the task for the denial, and the function is told nothing of it."""
-
-    @workflow("agent")
-    async def hopes(ctx: Context, _: object) -> str:
-        try:
-            await ctx.approve(ctx.call("ledger", id="pay"), id="ok")
-        except OperationFailed:
-            return "caught"
-        return "approved"
-
-    store.submit("t", work())
-    (approval,) = go(store, hopes)["approvals"]
-    store.decide("t", "ok", "deny", approval["digest"], "alice", "d1", "no")
-    status = go(store, hopes)
-    assert (status["state"], status["reason"]) == ("failed", "denied: ok by alice")
 
 
 def test_code_put_right_under_its_version_waits_for_a_retry(store):
