@@ -13,6 +13,7 @@ from simkit.errors import wrong
 __all__ = [
     "at_least",
     "is_ratio",
+    "is_seed",
     "is_whole",
     "need_program",
     "need_ratio",
@@ -43,9 +44,14 @@ def need_whole(option: str, value: object, least: int | None = None) -> None:
         raise wrong(option, value, "a whole number" + ("" if least is None else f" from {least} on"))
 
 
+def is_seed(value: object) -> bool:
+    """Whether a tape can be made from it."""
+    return is_whole(value) and 0 <= value < 1 << 256  # type: ignore[operator]  # a whole number by then
+
+
 def need_seed(option: str, value: object) -> None:
     """Refuse what no tape can be made from."""
-    if not is_whole(value) or not 0 <= value < 1 << 256:  # type: ignore[operator]  # a whole number by then
+    if not is_seed(value):
         raise wrong(option, value, "a seed: a whole number from 0 to 2**256 - 1")
 
 

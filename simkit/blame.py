@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import sysconfig
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 
 import attrs
 import outcome
@@ -19,7 +20,7 @@ import trio
 
 from simkit.errors import SimkitError
 
-__all__ = ["Place", "places_of"]
+__all__ = ["Place", "is_of_program", "places_of"]
 
 KIT = str(Path(__file__).parent) + os.sep
 _LIBRARY = sysconfig.get_path("stdlib") + os.sep
@@ -51,14 +52,18 @@ def places_of(error: BaseException) -> tuple[Place, ...]:
     return tuple(found) or _of_traceback(error.__traceback__)
 
 
-def _of_traceback(traceback: TracebackType | None) -> tuple[Place, ...]:
+def is_of_program(code: CodeType) -> bool:
+    """Whether it is outside the kit, trio and the standard library, and does not hide itself."""
+    return not _is_below(code.co_filename) and "__tracebackhide__" not in code.co_varnames
+
+
+def _of_traceback(raised: TracebackType | None) -> tuple[Place, ...]:
     innermost = own = None
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        innermost = Place(code.co_filename, traceback.tb_lineno, code.co_name)
-        if not _is_below(code.co_filename) and "__tracebackhide__" not in code.co_varnames:
+    for frame, line in traceback.walk_tb(raised):
+        code = frame.f_code
+        innermost = Place(code.co_filename, line, code.co_name)
+        if is_of_program(code):
             own = innermost
-        traceback = traceback.tb_next
     blamed = own or innermost
     return () if blamed is None else (blamed,)
 

@@ -231,6 +231,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Run a simulated test as the session wants it, and look into its failure."""
     spec = _spec(pyfuncitem.obj)
     if spec is None:
+        _refuse_misuse(pyfuncitem.obj)
         return (yield)
     from simkit import testing
 
@@ -249,6 +250,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     except BaseException as error:
         failed = _failure_behind(error, ambient.failures)
         if failed is None or isinstance(error, _NO_FAILURE):
+            _raise_misuse(error)
             raise
         found = _investigated(pyfuncitem, failed, plan)
         if hypothesis:  # its report speaks of the error as it raised it
@@ -265,6 +267,23 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             from simkit._pytest import never
 
             pyfuncitem.stash[_POINTS] = never.packed(ambient.points)
+
+
+def _refuse_misuse(function: Any) -> None:
+    """A test that cannot be run fails with the words for it, as it was found out in no line of its own."""
+    testing = sys.modules.get("simkit.testing")
+    if testing is not None:
+        _raise_misuse(testing.misuse_of(function))
+
+
+def _raise_misuse(error: BaseException | None) -> None:
+    """Raise what is wrong with a test before it ran, fit to be shown; nothing for any other error."""
+    from simkit.errors import SimkitError
+
+    if isinstance(error, SimkitError):
+        from simkit._pytest import telling
+
+        raise telling.raisable(error) from None
 
 
 def _investigated(item: pytest.Function, failed: Failed, plan: _Plan) -> Found:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from simkit import unawaited
+from simkit._options import is_seed
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.settings import Settings, parse_seeds
 from simkit.trials import Explored, StrategyMaker, Trial, explores, is_known, known_names, trials
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 TestFunction = Callable[..., Awaitable[object]]
 #: Seeds for each example of hypothesis, unless the decorator says how many.
 _SEEDS_AN_EXAMPLE = 5
+_SEEDS_EXPECTED = "as many as the first 50, a range as 100-199, or a list of them"
 
 
 @attrs.frozen
@@ -147,6 +149,12 @@ def test(
     runs_its_seeds.__signature__ = signature.replace(parameters=others, return_annotation=None)  # type: ignore[attr-defined]
     runs_its_seeds.simkit_spec = spec  # type: ignore[attr-defined]
     return runs_its_seeds
+
+
+def misuse_of(function: Any) -> SimkitError | None:
+    """Why a decorated function cannot be run; None for any other."""
+    error = getattr(function, "simkit_misuse", None)
+    return error if isinstance(error, SimkitError) else None
 
 
 def spec_of(function: Any) -> Spec | None:
@@ -267,9 +275,10 @@ def _failing(function: Callable[..., Any], error: SimkitError) -> Callable[..., 
 
     def fails(*_args: object, **_kwargs: object) -> None:
         __tracebackhide__ = True
-        raise error
+        raise error.with_traceback(None)  # where it was found out says nothing
 
     functools.update_wrapper(fails, function)
+    fails.simkit_misuse = error  # type: ignore[attr-defined]
     fails.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # it needs no fixtures to fail
     return fails
 
@@ -277,14 +286,22 @@ def _failing(function: Callable[..., Any], error: SimkitError) -> Callable[..., 
 def _seeds(function: TestFunction, seeds: int | str | Sequence[int] | None) -> Sequence[int] | None:
     if isinstance(seeds, int | str):
         try:
-            seeds = parse_seeds(str(seeds))
+            return parse_seeds(str(seeds))
         except ValueError as error:
-            raise _misused(
-                function, f"seeds={seeds!r}: {error}", "as many as the first 50, or a range as 100-199"
-            ) from None
-    if seeds is not None and len(seeds) == 0:  # no evidence is no pass
-        raise _misused(function, "it has no seeds", "at least one seed")
+            raise _misused(function, f"seeds={seeds!r}: {error}", _SEEDS_EXPECTED) from None
+    if seeds is not None:
+        _check_seeds(function, seeds)
     return seeds
+
+
+def _check_seeds(function: TestFunction, seeds: Sequence[int]) -> None:
+    if not isinstance(seeds, Sequence):  # whoever is not told by the types
+        raise _misused(function, f"seeds={seeds!r}: these are no seeds", _SEEDS_EXPECTED)
+    if len(seeds) == 0:  # no evidence is no pass
+        raise _misused(function, "it has no seeds", "at least one seed")
+    for seed in seeds[:: max(1, len(seeds) - 1)] if isinstance(seeds, range) else seeds:  # of a range its ends say it
+        if not is_seed(seed):
+            raise _misused(function, f"seeds={seeds!r}: {seed!r} is no seed", "whole numbers from 0 to 2**256 - 1")
 
 
 def _check(function: TestFunction, signature: inspect.Signature, strategy: object) -> None:
@@ -292,7 +309,7 @@ def _check(function: TestFunction, signature: inspect.Signature, strategy: objec
         raise _misused(function, "it is not an async function", "async def, with an argument `world`")
     if "world" not in signature.parameters:
         raise _misused(function, "it has no argument `world`", "an argument `world`, which gets the simulated world")
-    if isinstance(strategy, str) and not is_known(strategy):
+    if not (strategy is None or callable(strategy) or (isinstance(strategy, str) and is_known(strategy))):
         raise _misused(function, f"there is no strategy {strategy!r}", f"one of {known_names()}, or a function")
 
 

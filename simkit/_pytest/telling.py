@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+import _pytest
 import attrs
+import pluggy
 import pytest
 
 from simkit._pytest import block, nodes, page
 from simkit._pytest.inquest import Found
-from simkit.blame import KIT
-from simkit.errors import SimkitError
+from simkit.blame import KIT, is_of_program
+from simkit.errors import SimkitError, told
 from simkit.settings import Settings
 from simkit.trials import Explored
 
 #: What the kit says of a whole run, after it.
 _AFTERWARDS = ("never-awaited", "simulation-bound")
+#: What is around every test.
+_RUNNER = tuple(str(Path(inspect.getfile(module)).parent) + os.sep for module in (_pytest, pluggy))
 
 
 def tell(
@@ -59,15 +65,33 @@ def tell_explored(item: pytest.Item, report: pytest.TestReport, explored: Sequen
 
 
 def raisable(error: BaseException) -> BaseException:
-    """The error as pytest should show it: one of the kit with no line of the program behind it says all in its words, and what
-    the kit raises for a call of the program ends at that call.
+    """The error as pytest should show it: one of the kit with no line of the program behind it, such as a deadlock, says all in
+    its words, and what the kit raises for a call of the program ends at that call.
     """
+    if isinstance(error, SimkitError) and not _own_lines(error):
+        return in_words(error)
     for one in _leaves(error):
         if isinstance(one, SimkitError | OSError):
             one.__traceback__ = _of_the_program(one.__traceback__)
     if isinstance(error, SimkitError) and error.problem.code in _AFTERWARDS:
-        return pytest.fail.Exception(str(error), pytrace=False)
+        return in_words(error)
     return error
+
+
+def in_words(error: SimkitError) -> BaseException:
+    """The error without a traceback; where it was caused by another one, such as a strategy's, with that one's own lines."""
+    cause = error.__cause__
+    caused = [] if cause is None else ["", *_own_lines(cause), told(cause)]
+    return pytest.fail.Exception("\n".join([str(error), *caused]), pytrace=False)
+
+
+def _own_lines(error: BaseException) -> list[str]:
+    """The lines of the program, or of the test, in a traceback."""
+    return [
+        f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_qualname}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if is_of_program(frame.f_code) and not frame.f_code.co_filename.startswith(_RUNNER)
+    ]
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -76,12 +100,12 @@ def _leaves(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-def _of_the_program(traceback: TracebackType | None) -> TracebackType | None:
+def _of_the_program(raised: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of the kit at its end; all of it where there are no others."""
     frames = []
-    while traceback is not None:
-        frames.append(traceback)
-        traceback = traceback.tb_next
+    while raised is not None:
+        frames.append(raised)
+        raised = raised.tb_next
     kept = list(frames)
     while kept and kept[-1].tb_frame.f_code.co_filename.startswith(KIT):
         kept.pop()
