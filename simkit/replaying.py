@@ -167,7 +167,7 @@ def replay_until(
                 ExitCode.DIVERGED,
             )
         )
-    return found[0]
+    return attrs.evolve(found[0], asked=event)
 
 
 @attrs.frozen

@@ -91,6 +91,7 @@ class Standstill:
     hosts: tuple[StandingHost, ...]
     connections: tuple[str, ...]
     fired: tuple[str, ...]  # faults that have happened, with how often
+    asked: int | None = None  # the number of the event that the replay was to stop before
 
     def sections(self) -> dict[str, str]:
         """What there is to tell, by title, without what is empty."""
@@ -100,7 +101,18 @@ class Standstill:
             "connections": self.connections[:_SHOWN_MAX],
             "faults so far": self.fired,
         }
-        return {title: "\n".join(map(str, rows)) for title, rows in sections.items() if rows}
+        return self._why_here() | {title: "\n".join(map(str, rows)) for title, rows in sections.items() if rows}
+
+    def _why_here(self) -> dict[str, str]:
+        """Why it is not the event that was asked for, if it is not."""
+        if self.asked in {None, self.event}:
+            return {}
+        where = (
+            f"within the step that begins at event {self.event}"
+            if self.asked > self.event
+            else f"between two steps, of which the next begins at event {self.event}"
+        )
+        return {f"event {self.asked}": f"it lies {where}; a replay stops only before a step"}
 
     def __str__(self) -> str:
         head = f"before event {self.event}, step {self.step}, at {self.now_ns} ns"

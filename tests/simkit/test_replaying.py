@@ -272,13 +272,24 @@ def test_a_standstill_shows_where_everything_stands(case: Case) -> None:
 
 
 def test_an_event_inside_a_step_stops_before_that_step(case: Case) -> None:
-    """The write is told in the first step of the server; a move of the clock comes before the step that follows."""
+    """The write is told in the first step of the server; a move of the clock comes before the step that follows. Why the run
+    does not stop where it was asked to is said.
+    """
     trace = run_again(case)
     write = first_write(trace)
     step = max(event.index for event in trace.events() if event.kind == "step" and event.index < write)
-    assert replay_until(case, program, write).event == step
+    inside = replay_until(case, program, write)
+    assert inside.event == step
+    assert (
+        inside.sections()[f"event {write}"]
+        == f"it lies within the step that begins at event {step}; a replay stops only before a step"
+    )
+    assert f"event {write}\n  it lies within" in str(inside)
+    assert not any(title.startswith("event") for title in replay_until(case, program, step).sections())
     clock = next(event.index for event in trace.events() if event.kind == "clock")
-    assert replay_until(case, program, clock).event > clock
+    between = replay_until(case, program, clock)
+    assert between.event > clock
+    assert f"of which the next begins at event {between.event};" in between.sections()[f"event {clock}"]
 
 
 @pytest.mark.parametrize("event", [-1, 10_000])
