@@ -38,7 +38,7 @@ def workflow_of(document: object) -> tuple[str, Any] | None:
 
 
 def parse(document: object) -> tuple[Step, ...]:
-    """The steps that are known at once: those of a plan, none of a workflow. Raises `PlanError`."""
+    """The steps that are known at once: those of a plan, none of a workflow. Raises as `plan.parse`."""
     found = workflow_of(document)
     if found is None:
         return plan.parse(document)
@@ -46,6 +46,11 @@ def parse(document: object) -> tuple[Step, ...]:
     if found[0] == INTERPRETER:
         plan.parse(found[1])
     return ()
+
+
+def read_again(document: object) -> tuple[Step, ...]:
+    """The steps, as of `parse`, of a document that was admitted, by itself or in that of a parent."""
+    return plan.read_again(document) if workflow_of(document) is None else ()
 
 
 def check_spelling(document: object) -> None:

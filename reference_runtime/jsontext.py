@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any, NoReturn
 
 #: Deeper than any plan (a hundred groups of two levels, and children), and far from the end of the interpreter's stack.
@@ -52,8 +53,8 @@ def _inside(value: Any) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r:.80} is there twice")
+        often = Counter(name for name, _ in pairs)
+        raise ValueError(f"the field {next(name for name, times in often.items() if times > 1)!r:.80} is there twice")
     return value
 
 

@@ -4,13 +4,18 @@
 
 Only leaves are operations; groups are spelt out as dependencies between them, so that what may run next is a question about
 rows and never about a position in a tree. `seq` and `par` leave nothing behind; a `branch` and a `race` leave one operation
-each that the store itself decides (their arms are *guarded* by it); a `loop` is written out, copy by copy, with a branch
-before every copy but the first. A `compensate` leaf stands outside the order altogether.
+each that the store itself decides (their arms are *guarded* by it); a `loop` is written out, turn by turn, with a branch
+before every turn but the first. A `compensate` leaf stands outside the order altogether.
+
+Four hundred bytes can be written that come to millions of operations. So what a plan comes to is counted while it is read,
+children and all, and the reading ends where a limit does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import attrs
@@ -28,11 +33,14 @@ from reference_runtime.leaves import (
     read_leaf,
     wrong,
 )
-from reference_runtime.model import AMOUNT_MAX, Json, approval_digest
+from reference_runtime.model import AMOUNT_MAX, Json, Refusal, approval_digest, canonical
 
-__all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse", "terms"]
+__all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse", "read_again", "terms"]
 
+#: With all turns of loops, and all that children have.
 OPERATIONS_MAX = 10_000
+#: The most bytes of all these operations together, as they are stored.
+STORED_MAX = 16 * 1024 * 1024
 EDGES_MAX = 100_000
 DEPTH_MAX = 100
 CHILDREN_DEEP_MAX = 10
@@ -53,23 +61,40 @@ class Terms:
     code: str | None = None
 
 
-def parse(data: object, semantics: Tools = SEMANTICS, *, depth: int = 0) -> tuple[Step, ...]:
-    """The steps of a plan, in written order; the plans of its children are read too. Raises `PlanError`.
+@attrs.define
+class _Sum:
+    """What a plan and its children come to, as far as they were read."""
 
-    `depth` says how many parents the plan has.
+    operations: int = 0
+    stored: int = 0  # bytes
+
+
+def parse(data: object, semantics: Tools = SEMANTICS) -> tuple[Step, ...]:
+    """The steps of a plan, in written order; the plans of its children are read too. Raises `PlanError`, or `Refusal` with
+    `too-large` for one that comes to more than `STORED_MAX`.
     """
+    return _parse(data, semantics, _Sum(), 0)
+
+
+def read_again(data: object) -> tuple[Step, ...]:
+    """The steps of a plan that was admitted, by itself or in that of a parent; limits are for what is new."""
+    return _parse(data, SEMANTICS, None, 0)
+
+
+def _parse(data: object, semantics: Tools, total: _Sum | None, depth: int) -> tuple[Step, ...]:
+    """`total` takes what the plan comes to, None for one that was admitted; `depth` says how many parents it has."""
     if depth > CHILDREN_DEEP_MAX:
         raise PlanError(f"children have children {depth} deep; at most {CHILDREN_DEEP_MAX}")
     plan = _checked(data)
     terms(plan)
-    reader = _Reader(semantics)
+    reader = _Reader(semantics, total, [] if total is None else _written(plan["root"]))
     reader.read(plan["root"], (), (), 0)
     _bind_approvals(reader.steps)
     before = _Before(reader.steps)
     for step in reader.steps.values():
         _check_references(reader.steps, before, step)
-        if step.kind == "child":
-            parse(step.more["plan"], semantics, depth=depth + 1)
+        if step.kind == "child" and total is not None:
+            _parse(step.more["plan"], semantics, total, depth + 1)
             check_share(step)
     return tuple(reader.steps.values())
 
@@ -114,14 +139,20 @@ def _check_amounts(amounts: Json, known: tuple[str, ...], what: str) -> None:
 
 
 class _Reader:
-    """Walks the tree once, collecting steps; `read` returns the steps whose end is the end of what was read."""
+    """Walks the tree once, collecting steps; `read` returns the steps whose end is the end of what was read.
 
-    def __init__(self, semantics: Tools) -> None:
+    `written`: the ids in the tree, as they are written.
+    """
+
+    def __init__(self, semantics: Tools, total: _Sum | None, written: Sequence[str]) -> None:
         self.semantics = semantics
+        self.total = total
+        self.stems = {_stem(name) for name in written}
+        self.names: dict[str, str] = {}  # what the operations of the loops around are called in the turn that is read
         self.steps: dict[str, Step] = {}
         self.ids: set[str] = set()
         self.edges = 0
-        self.groups: Mapping[str, Callable[[Json, tuple[str, ...], Guards, int], tuple[str, ...]]] = {
+        self.groups: Mapping[str, Callable[[Json, str, tuple[str, ...], Guards, int], tuple[str, ...]]] = {
             "seq": self._seq,
             "par": self._par,
             "race": self._race,
@@ -130,87 +161,126 @@ class _Reader:
         }
 
     def read(self, data: object, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
-        kind, one = self._head(data, depth)
+        kind, one, name = self._head(data, depth)
         if kind in self.groups:
-            return self.groups[kind](one, before, guards, depth + 1)
-        step = read_leaf(kind, one, self.semantics)
+            return self.groups[kind](one, name, before, guards, depth + 1)
+        step = self._leaf(kind, one, name)
         if kind == "compensate":
             self._add(step, (), guards)
             return before
         return self._add(step, before, guards)
 
-    def _seq(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+    def _leaf(self, kind: str, data: Json, name: str) -> Step:
+        step = read_leaf(kind, data, self.semantics)
+        if self.total is not None:
+            self._check_carries(step)
+        if not self.names:
+            return step
+        subject = None if step.subject is None else self._named(step.subject)
+        return attrs.evolve(step, id=name, subject=subject, carries=tuple(map(self._named, step.carries)))
+
+    def _seq(self, data: Json, _: str, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
         for child in _children(data):
             before = self.read(child, before, guards, depth)
         return before
 
-    def _par(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
-        ends = [end for child in _children(data) for end in self.read(child, before, guards, depth)]
-        return tuple(dict.fromkeys(ends)) or before
+    def _par(self, data: Json, _: str, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+        ends: dict[str, None] = {}
+        is_new = is_passed = False
+        for child in _children(data):
+            end = self.read(child, before, guards, depth)
+            if end is not before or not is_passed:  # thousands of empty branches hand on the same thousands of ends
+                ends.update(dict.fromkeys(end))
+            is_new, is_passed = is_new or end is not before, is_passed or end is before
+        return tuple(ends) if is_new else before
 
-    def _race(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+    def _race(self, data: Json, name: str, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
         ends = []
         for number, child in enumerate(_children(data)):
-            ends.append(self.read(child, before, (*guards, (data["id"], str(number))), depth))
+            ends.append(self.read(child, before, (*guards, (name, str(number))), depth))
             if set(ends[-1]) <= set(before):
                 raise wrong(data, f"child {number} has no operation in it, so it would win before anything began")
         if not ends:
             return before
-        return self._add(Step(data["id"], "race", ends=tuple(ends)), before, guards)
+        return self._add(Step(name, "race", ends=tuple(ends)), before, guards)
 
-    def _branch(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+    def _branch(self, data: Json, name: str, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
         children = _children(data)
         if len(children) != 2:
             raise wrong(data, f"{len(children)} children; expected two, A and B")
-        gate = self._add(Step(data["id"], "branch", subject=field(data, "on", str)), before, guards)
+        gate = self._add(Step(name, "branch", subject=self._named(field(data, "on", str))), before, guards)
         arms = zip("AB", children, strict=True)
-        ends = [end for arm, child in arms for end in self.read(child, gate, (*guards, (data["id"], arm)), depth)]
+        ends = [end for arm, child in arms for end in self.read(child, gate, (*guards, (name, arm)), depth)]
         return tuple(dict.fromkeys(ends))
 
-    def _loop(self, data: Json, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
+    def _loop(self, data: Json, name: str, before: tuple[str, ...], guards: Guards, depth: int) -> tuple[str, ...]:
         body, on = _children(data), field(data, "on", str)
-        inside = set(_ids(body))
-        if on not in inside:
+        outside = {one: self._named(one) for one in _ids(body)}
+        if on not in outside:
             raise wrong(data, f"on is {on!r}; expected an operation of its body")
         guarded = guards  # by the last gate only, which the one before it guards: else a loop grows with its square
         for turn in range(1, count(data, "times", 1) + 1):
             if turn > 1:
-                gate = f"{data['id']}@{turn}"
+                gate = f"{name}@{turn}"
                 self._admit(gate, depth)
-                before = self._add(Step(gate, "branch", subject=_copied(on, turn - 1, inside)), before, guarded)
+                before = self._add(Step(gate, "branch", subject=self._named(on)), before, guarded)
                 guarded = (*guards, (gate, "B"))
+            self.names.update((one, f"{called}@{turn}") for one, called in outside.items())
             for child in body:
-                before = self.read(_copy(child, turn, inside), before, guarded, depth)
+                before = self.read(child, before, guarded, depth)
+        self.names.update(outside)
         return before
+
+    def _named(self, name: str) -> str:
+        """What an operation of this name is called in the turns that are read; one from outside of them stays what it is."""
+        return self.names.get(name, name)
 
     def _add(self, step: Step, before: tuple[str, ...], guards: Guards) -> tuple[str, ...]:
         self.edges += len(before) + len(guards)
         if self.edges > EDGES_MAX:
             raise PlanError(f"the plan has more than {EDGES_MAX} dependencies; put a step between its wide branches")
+        if self.total is not None:
+            self.total.stored += len(canonical(step.spec).encode())
+            if self.total.stored > STORED_MAX:
+                raise Refusal(
+                    "too-large",
+                    f"the operations of the plan, with all turns of loops and what children have, take {self.total.stored}"
+                    f" bytes as far as {step.id!r}; at most {STORED_MAX}",
+                )
         self.steps[step.id] = attrs.evolve(step, needs=before, guards=guards)
         return (step.id,)
 
-    def _head(self, data: object, depth: int) -> tuple[str, Json]:
+    def _check_carries(self, step: Step) -> None:
+        """Refuse what no plan of these ids can carry, before it is written out for every turn. Raises `PlanError`."""
+        if len(set(step.carries)) < len(step.carries):
+            twice = next(name for name, times in Counter(step.carries).items() if times > 1)
+            raise PlanError(f"{step.kind} {step.id!r} carries {twice!r:.80} twice")
+        if lost := [name for name in step.carries if _stem(name) not in self.stems]:
+            raise _lost(step, lost)
+
+    def _head(self, data: object, depth: int) -> tuple[str, Json, str]:
         if not isinstance(data, dict):
             raise PlanError(f"an operation is an object; got {data!r:.80}")
-        kind = data.get("op")
+        kind, id_ = data.get("op"), data.get("id")
         if not isinstance(kind, str) or (kind not in GROUPS and kind not in READERS):
-            raise PlanError(f"operation {data.get('id')!r}: op {kind!r:.80}; expected {', '.join((*GROUPS, *READERS))}")
-        self._admit(data.get("id"), depth)
-        return kind, data
+            raise PlanError(f"operation {id_!r:.80}: op {kind!r:.80}; expected {', '.join((*GROUPS, *READERS))}")
+        return kind, data, self._admit(self._named(id_) if isinstance(id_, str) else id_, depth)
 
-    def _admit(self, id_: object, depth: int) -> None:
+    def _admit(self, id_: object, depth: int) -> str:
         if not isinstance(id_, str) or not id_ or id_ in self.ids:
-            raise PlanError(f"operation id {id_!r} is no string, empty or used twice; each needs an id of its own")
+            raise PlanError(f"operation id {id_!r:.80} is no string, empty or used twice; each needs an id of its own")
         if (fault := fault_of(id_)) is not None:
             raise PlanError(f"operation id {id_!r:.80} {fault}")
         if "~" in id_:
             raise PlanError(f"operation id {id_!r} has a ~ in it; that is kept for operations the runtime makes itself")
-        if depth > DEPTH_MAX or len(self.ids) >= OPERATIONS_MAX:
-            raise PlanError(
-                f"operation {id_!r}: a plan is at most {DEPTH_MAX} deep, {OPERATIONS_MAX} long with all turns of loops"
-            )
+        if depth > DEPTH_MAX:
+            raise _too_long(id_)
+        if self.total is not None:
+            if self.total.operations >= OPERATIONS_MAX:
+                raise _too_long(id_)
+            self.total.operations += 1
         self.ids.add(id_)
+        return id_
 
 
 def _children(data: Json) -> list[object]:
@@ -218,33 +288,36 @@ def _children(data: Json) -> list[object]:
     return children
 
 
-def _ids(children: Iterable[object]) -> Iterable[str]:
-    """The ids in a body, groups included; what is malformed is found when it is read."""
-    for child in children:
-        if isinstance(child, dict):
-            yield str(child.get("id"))
-            if isinstance(child.get("children"), list):
-                yield from _ids(child["children"])
+def _written(root: object) -> list[str]:
+    """The ids in a plan, each turn of a loop not yet counted. Raises `PlanError` where these are too many."""
+    ids = list(islice(_ids([root]), OPERATIONS_MAX + 1))
+    if len(ids) > OPERATIONS_MAX:
+        raise _too_long(ids[-1])
+    return ids
 
 
-def _copied(name: str, turn: int, inside: set[str]) -> str:
-    """What an operation is called in a copy of the body; a name from outside of it stays what it is."""
-    return f"{name}@{turn}" if name in inside else name
+def _ids(body: Sequence[object]) -> Iterator[str]:
+    """The ids in a body as it is written, groups included; what is malformed is found when it is read."""
+    todo = [*body]
+    for one in todo:  # which grows meanwhile
+        if isinstance(one, dict) and isinstance(one.get("id"), str):
+            yield one["id"]
+            if one.get("op") in GROUPS and isinstance(one.get("children"), list):
+                todo += one["children"]
 
 
-def _copy(data: object, turn: int, inside: set[str]) -> object:
-    """One copy of a piece of a loop's body: its ids, and its references to the body, are those of that copy."""
-    if not isinstance(data, dict):
-        return data
-    copy = dict(data)
-    for name in ("id", "on", "of"):
-        if isinstance(copy.get(name), str):
-            copy[name] = _copied(copy[name], turn, inside)
-    if isinstance(copy.get("carries"), list):
-        copy["carries"] = [_copied(one, turn, inside) if isinstance(one, str) else one for one in copy["carries"]]
-    if isinstance(copy.get("children"), list):
-        copy["children"] = [_copy(child, turn, inside) for child in copy["children"]]
-    return copy
+def _stem(name: str) -> str:
+    """What all turns of an operation have in common."""
+    return name.partition("@")[0]
+
+
+def _too_long(id_: str) -> PlanError:
+    most = f"{OPERATIONS_MAX} long with all turns of loops and what children have"
+    return PlanError(f"operation {id_!r:.80}: a plan is at most {DEPTH_MAX} deep, {most}")
+
+
+def _lost(step: Step, names: Sequence[str]) -> PlanError:
+    return PlanError(f"{step.kind} {step.id!r} carries {names!r:.200}, which the plan does not finish before it")
 
 
 def _bind_approvals(steps: dict[str, Step]) -> None:
@@ -267,7 +340,7 @@ def _bind_approvals(steps: dict[str, Step]) -> None:
 
 def _check_references(steps: Mapping[str, Step], before: _Before, step: Step) -> None:
     if lost := [name for name in step.carries if not before.precedes(name, step)]:
-        raise PlanError(f"{step.kind} {step.id!r} carries {lost}, which the plan does not finish before it")
+        raise _lost(step, lost)
     if step.kind == "branch" and not before.precedes(step.subject or "", step):
         raise PlanError(f"branch {step.id!r}: on is {step.subject!r}; expected an operation that ends before it")
     if step.kind == "compensate":

@@ -19,7 +19,7 @@ from typing import Literal
 import apsw
 
 from reference_runtime.clock import STEP_NS
-from reference_runtime.documents import check_spelling, parse, terms
+from reference_runtime.documents import check_spelling, parse, read_again, terms
 from reference_runtime.evolution import Transform
 from reference_runtime.integrity import foreign
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
@@ -93,15 +93,17 @@ class Store(Unparking):
     # -- admission
 
     def submit(self, task: str, plan: object) -> Receipt:
-        """Admit a task once. Raises `Refusal`: `bad-plan`, `conflict` for another plan under a known id, or `over-capacity` for
-        one more than may be open; what is known already has its receipt all the same.
+        """Admit a task once. Raises `Refusal`: `bad-plan`, `too-large` for one that comes to too much, `conflict` for another
+        plan under a known id, or `over-capacity` for one more than may be open; what is known already has its receipt all the
+        same, and is not read again.
         """
-        steps, fingerprint = parse(plan), digest(plan)
+        fingerprint = digest(plan)
         with self._transaction():
             admission = self.admission(task, fingerprint)
             if admission == "conflict":
                 raise Refusal("conflict", f"task {task!r} is known with another plan; use a new id")
             if admission == "new":
+                steps = parse(plan)
                 check_spelling(plan)
                 if self.is_full(self.open_tasks()):
                     raise Refusal(
@@ -129,7 +131,7 @@ class Store(Unparking):
         return self.policy.tasks_max is not None and tasks >= self.policy.tasks_max
 
     def _admit(self, task: str, plan: Json) -> None:
-        self._create(task, canonical(plan), digest(plan), parse(plan))
+        self._create(task, canonical(plan), digest(plan), read_again(plan))
 
     def _create(self, task: str, plan: str, fingerprint: str, steps: tuple[Step, ...]) -> None:
         number = self._value("SELECT 1 + ifnull(max(number), 0) FROM attempt WHERE task = ?", task)

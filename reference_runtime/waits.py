@@ -20,6 +20,9 @@ STEER, NOTICE = "steer", "notice"
 #: The names of the timers that end the grace of a stop, and the time a run may take; no operation of a plan is called so.
 GRACE, DEADLINE = "", "~deadline"
 TIMED_OUT = "timeout"
+#: How many timers fire in one transaction at most, and how many rows may have changed before another one does: others are
+#: answered only between two such transactions.
+TIMERS_MAX, CHANGES_MAX = 100, 1_000
 
 
 def is_over(outcome: str | None) -> bool:
@@ -152,22 +155,32 @@ class Waits(Approvals):
         self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation = ?", (attempt, operation))
 
     def due_timers(self, now_ns: int) -> list[tuple[str, str]]:
-        """The timers whose hour has come and that have not fired: attempt and operation."""
+        """The first of the timers whose hour has come and that have not fired: attempt and operation."""
         rows = self._rows(
             "SELECT attempt, operation FROM timer WHERE fired_ns IS NULL AND due_ns <= ?"
-            " ORDER BY due_ns, attempt, operation",
+            " ORDER BY due_ns, attempt, operation LIMIT ?",
             now_ns,
+            TIMERS_MAX,
         )
         return [(row[0], row[1]) for row in rows]
 
     def fire_timers(self) -> int:
-        """Fire what is due, each in a transaction of its own; how many fired. One before it may have ended what it was for."""
+        """Fire the first of what is due, in one transaction; how many fired, 0 only when nothing is due any more.
+
+        One before it may have ended what a timer was for. What is left is as due as before, also after a crash.
+        """
+        due = self.due_timers(time.time_ns())
+        if not due:
+            return 0
         fired = 0
-        for attempt, operation in self.due_timers(time.time_ns()):
-            with self._transaction():
+        with self._transaction():
+            enough = self.db.total_changes() + CHANGES_MAX
+            for attempt, operation in due:
                 if self.is_running(attempt, operation):
                     self._fire(attempt, operation)
                     fired += 1
+                if self.db.total_changes() >= enough:
+                    break
         return fired
 
     def is_running(self, attempt: str, operation: str) -> bool:

@@ -36,6 +36,24 @@ def test_what_is_known_has_its_receipt_all_the_same(full):
         full.submit("t", plan(call("a")))
 
 
+def test_what_is_known_is_not_read_again(full, monkeypatch):
+    """A client that repeats itself costs a look at the digest, whatever its plan comes to."""
+    monkeypatch.setattr("reference_runtime.store.parse", lambda _: pytest.fail("it was read again"))
+    assert full.submit("t", plan(wait("w", "go"))).attempt == "t.1"
+    with pytest.raises(Refusal, match="conflict"):
+        full.submit("t", plan(call("a")))
+
+
+def test_a_child_is_not_measured_again(tmp_path, monkeypatch):
+    """What was admitted with its parent begins, also by a program that admits less."""
+    store = Store.open(str(tmp_path / "s.db"))
+    store.submit("t", plan(call("a"), {"op": "child", "id": "c", "plan": plan(call("b"))}))
+    monkeypatch.setattr("reference_runtime.plan.STORED_MAX", 1)
+    finish(store)
+    finish(store)
+    assert views.status(store, "t")["state"] == "done"
+
+
 def test_there_is_room_when_a_task_has_ended(full):
     """Only open tasks count, also after a restart."""
     finish(full)

@@ -6,8 +6,20 @@ import pickle
 
 import pytest
 
-from reference_runtime.model import approval_digest, arm
-from reference_runtime.plan import DEPTH_MAX, EDGES_MAX, OPERATIONS_MAX, PlanError, Terms, parse, terms
+from reference_runtime import plan as reading
+from reference_runtime.leaves import read_leaf
+from reference_runtime.model import Json, Refusal, approval_digest, arm
+from reference_runtime.plan import (
+    DEPTH_MAX,
+    EDGES_MAX,
+    OPERATIONS_MAX,
+    STORED_MAX,
+    PlanError,
+    Terms,
+    parse,
+    read_again,
+    terms,
+)
 from tests.runtime_rig import approve, branch, call, loop, par, plan, race, seq, sleep, undo, wait
 
 
@@ -143,6 +155,8 @@ def test_an_approval_is_bound_to_operation_service_and_parameters():
         (plan(sleep("s", True)), "ns must be int"),
         (plan({"op": "wait", "id": "w"}), "signal must be str"),
         (plan(par(call("a"), call("b", carries=("a",)))), "carries ['a']"),
+        (plan(call("a"), call("b", carries=("a", "z"))), "carries ['z']"),
+        (plan(call("a"), call("b", carries=("a", "a"))), "call 'b' carries 'a' twice"),
         (plan({"op": "seq", "id": "s", "children": "x"}), "children must be list"),
         (plan(race("r", call("a"), seq(id_="e"))), "race 'r': child 1 has no operation in it"),
         (plan(call("a"), {"op": "branch", "id": "b", "on": "a", "children": [call("x")]}), "1 children; expected two"),
@@ -195,3 +209,67 @@ def test_plans_are_bounded():
     for data in (plan(deep), plan(*wide), plan(*dense)):
         with pytest.raises(PlanError):
             parse(data)
+
+
+@pytest.fixture
+def read(monkeypatch) -> list[str]:
+    """The ids of the leaves that were read, as they are written, turn by turn."""
+    ids = []
+
+    def counted(kind, data, semantics):
+        ids.append(data["id"])
+        return read_leaf(kind, data, semantics)
+
+    monkeypatch.setattr(reading, "read_leaf", counted)
+    return ids
+
+
+def nested(levels: int, times: int) -> Json:
+    """Loops over children that have loops over children."""
+    child = [{"op": "child", "id": "c", "plan": nested(levels - 1, times)}] if levels else []
+    return plan(loop("l", "a", times, call("a"), *child))
+
+
+def test_what_children_have_counts_in_their_parents_plan(read):
+    """Nothing is read beyond the limit: a few hundred bytes may be written that would never come to their end."""
+    for levels, times in ((1, 300), (3, 3_000), (10, 3)):
+        with pytest.raises(PlanError, match="10000 long with all turns of loops and what children have"):
+            parse(nested(levels, times))
+        assert len(read) <= OPERATIONS_MAX
+        read.clear()
+    assert len(parse(nested(1, 60))) == 3 * 60 - 1
+    assert len(read) == 60 * 62
+
+
+def test_what_a_plan_comes_to_is_bounded_in_bytes(read):
+    """Each turn of a loop is stored by itself, and so is the plan of a child: what is beyond the limit is not written out."""
+    big = call("a", text="x" * 1_000_000)
+    child = {"op": "child", "id": "a", "plan": plan(call("b", text="x" * 1_000_000))}
+    for body, turns in ((big, 17), (child, 9)):
+        read.clear()
+        with pytest.raises(Refusal, match=f"too-large: .* bytes as far as .*; at most {STORED_MAX}"):
+            parse(plan(loop("l", "a", 4_000, body)))
+        assert len(read) <= 2 * turns
+    assert len(parse(plan(loop("l", "a", 16, big)))) == 31
+
+
+@pytest.mark.parametrize(
+    ("carries", "said"),
+    [(["a"] * 9, "carries 'a' twice"), (["z"], "carries \\['z'\\]"), (["z@1"], "carries \\['z@1'\\]")],
+)
+def test_what_cannot_be_carried_is_not_written_out(read, carries, said):
+    """It is refused in the first turn of a loop, before there are others."""
+    with pytest.raises(PlanError, match=said):
+        parse(plan(loop("l", "a", 4_000, call("a"), {**call("b"), "carries": carries})))
+    assert read == ["a", "b"]
+
+
+def test_what_was_admitted_is_read_again_whatever_it_comes_to(monkeypatch):
+    """Limits are for what is new; and children, which were read with it, are left alone."""
+    work = plan(loop("l", "a", 3, call("a")), {"op": "child", "id": "c", "plan": plan(call("b"))})
+    steps = parse(work)
+    monkeypatch.setattr(reading, "STORED_MAX", 1)
+    monkeypatch.setattr(reading, "OPERATIONS_MAX", 1)
+    assert read_again(work) == steps
+    with pytest.raises(PlanError):
+        parse(work)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from reference_runtime import views
-from tests.runtime_rig import call, finish, plan, states, wait
+import contextlib
+from collections.abc import Iterator
+
+import trio
+
+from reference_runtime import Server, Store, embedded, views
+from reference_runtime.waits import TIMERS_MAX
+from tests.runtime_rig import call, finish, par, plan, sleep, states, wait
+
+MANY = 5 * TIMERS_MAX
 
 
 def timed(id_: str, signal: str, ns: int) -> dict[str, object]:
@@ -64,3 +72,65 @@ def test_what_comes_while_a_run_is_blocked_is_kept_for_when_it_goes_on(store):
     store.cancel("t", "stop")
     assert store.signal("t", "3", "go", {"nonce": "m"})["disposition"] == "late"
     assert views.status(store, "t")["signals"] == {"1": "released", "2": "released", "3": "late"}
+
+
+def slept(store: Store) -> int:
+    """How many sleeps are over."""
+    return sum(one["state"] == "succeeded" for one in views.status(store, "t")["operations"])
+
+
+@contextlib.contextmanager
+def commits(store: Store) -> Iterator[list[None]]:
+    """As many entries as there are commits inside."""
+    counted: list[None] = []
+    store.db.set_commit_hook(lambda: bool(counted.append(None)))
+    yield counted
+    store.db.set_commit_hook(None)
+
+
+def test_timers_that_are_due_together_fire_together(store, clock):
+    """So many in one transaction, and no more: the others are as due as before, also after a crash."""
+    store.submit("t", plan(par(*(sleep(f"s{number}", 5) for number in range(MANY)))))
+    clock[0] += 5
+    with commits(store) as counted:
+        assert (store.fire_timers(), len(counted), slept(store)) == (TIMERS_MAX, 1, TIMERS_MAX)
+
+
+def test_what_fired_together_is_there_after_a_crash_and_the_rest_is_due(store, clock, reopened):
+    """None is lost, none fires twice, and the run ends with the last."""
+    store.submit("t", plan(par(*(sleep(f"s{number}", 5) for number in range(MANY)))))
+    clock[0] += 5
+    fired = []
+    while count := store.fire_timers():
+        fired.append(count)
+        store = reopened(store)
+        assert slept(store) == sum(fired)
+    assert sum(fired) == MANY
+    assert views.status(store, "t")["state"] == "done"
+
+
+def test_what_ends_much_ends_its_batch(store, clock):
+    """Each of a few timers that change a thousand rows is a transaction of its own."""
+    for number in range(3):
+        work = plan(par(*(call(f"c{one}") for one in range(1_000))))
+        store.submit(f"t{number}", {**work, "deadline_ns": 5})
+    clock[0] += 5
+    with commits(store) as counted:
+        assert [store.fire_timers() for _ in range(4)] == [1, 1, 1, 0]
+    assert len(counted) == 3
+    assert views.status(store, "t2")["state"] == "failed"
+
+
+def test_others_are_answered_while_timers_fire(store):
+    """Who asks as thousands are due waits for some of them, and not for all."""
+
+    async def main() -> None:
+        async with embedded(Server(store)) as handle:
+            await handle.submit("t", plan(par(*(sleep(f"s{number}", 0) for number in range(MANY)))))
+            standing = await handle.status("t")
+            assert list(states(standing).values()).count("succeeded") < MANY
+            with trio.fail_after(10):
+                while (await handle.status("t"))["state"] != "done":
+                    await trio.lowlevel.checkpoint()
+
+    trio.run(main)
