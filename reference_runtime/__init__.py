@@ -17,8 +17,8 @@ The map, from the bottom up; each module imports only what stands above it:
   time, takes work back; handle: what it can be asked; client: asks over the network; embedded: asks in one process;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
-- commands, replay, workflow, interpreter: the other style, async functions driven by their history; whereabouts: which line of
-  theirs something is about; turns, turn_verbs and
+- commands, naming, replay, workflow, interpreter: the other style, async functions driven by their history; whereabouts: which
+  line of theirs something is about; bounding: how long they may compute; turns, turn_verbs and
   runner: how these move in the store, the server and a worker;
 - unparking: another chance for what was put aside; ids: what may be one; connections: how many, and for how long;
   recognising: a secret however it is written; binding: which log belongs to the file;

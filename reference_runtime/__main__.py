@@ -18,12 +18,13 @@ import apsw
 import trio
 
 from reference_runtime import cli
+from reference_runtime.bounding import at_most
 from reference_runtime.cli import client_of, say
 from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
-from reference_runtime.handle import Unreachable
+from reference_runtime.handle import NS, Unreachable
 from reference_runtime.log import OFF, Log, to_standard_error
 from reference_runtime.memory import keep_freed
 from reference_runtime.model import Refusal
@@ -132,6 +133,7 @@ async def worker(options: argparse.Namespace) -> None:
         log=log,
         workflows=load(*options.workflows),
         code=code_of(options),
+        bound=at_most(options.turn_ns / NS),
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_when_told, one.stop)

@@ -127,6 +127,10 @@ class Stopped(BaseException):
     """Thrown into a branch that is not needed any more: a race was won, or a branch beside it failed."""
 
 
+class TooLong(BaseException):
+    """Raised within a workflow that computes for too long."""
+
+
 class ContinueAsNew(BaseException):
     """Raised by a workflow that wants its history cut."""
 

@@ -43,10 +43,11 @@ from reference_runtime.commands import (
     Raised,
     Returned,
     Stopped,
+    TooLong,
     Trouble,
 )
-from reference_runtime.ids import fault_of
 from reference_runtime.model import Json, canonical, digest
+from reference_runtime.naming import command_of, fault_of_ask, named, slot_of
 from reference_runtime.whereabouts import awaited, foreign, frames_of, lacks_a_loop, reason_of, said, text_of
 
 _CONTEXT_ONLY = "a workflow may await operations of its context only"
@@ -115,7 +116,7 @@ class Replay:
         self.prefix = prefix
         self._made = Made() if made is None else made
         self._is_planned = is_planned
-        self._expected = {_slot(command): command for command in recorded}
+        self._expected = {slot_of(command): command for command in recorded}
         self._ids: set[str] = set()
         self._new: dict[str, Command] = {}  # fresh since the last outcome: nothing of it can have been sent
         self._approved: dict[str, Command] = {}  # what approvals are about, as they say it
@@ -196,7 +197,7 @@ class Replay:
             asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
         except StopIteration as stop:
             self._over(branch, stop.value, None)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TooLong):
             raise
         except BaseException as raised:  # noqa: BLE001 - it is the workflow's end, and of nothing else that runs here
             self._over(branch, None, raised)
@@ -225,11 +226,11 @@ class Replay:
         if ask.asked or id_ in self._ids:
             self.trouble = Misuse(f"operation {id_!r} is asked for twice; each needs an id of its own")
             return
-        if (fault := _fault_of(ask)) is not None and not self._is_expected(branch, ask, id_):
+        if (fault := fault_of_ask(ask)) is not None and not self._is_expected(branch, ask, id_):
             self.trouble = Misuse(fault)
             return
         ask.asked = True
-        leaf = _named(ask.leaf, id_, self.prefix)
+        leaf = named(ask.leaf, id_, self.prefix)
         try:
             self._issue(branch, str(leaf["op"]), id_, leaf)
         except (TypeError, ValueError, RecursionError) as error:
@@ -247,7 +248,7 @@ class Replay:
             branch.numbered += 1
         number = 0 if kind == DRAW else branch.numbered
         command = Command(branch.path, number, kind, id_, digest(spec), spec)
-        expected = self._expected.pop(_slot(command), None)
+        expected = self._expected.pop(slot_of(command), None)
         if expected is None:  # what it says is what it says now, whatever the function does with its lists afterwards
             command = attrs.evolve(command, spec=json.loads(canonical(spec)))
             self.trouble = self._misuse_of_approvals(command)
@@ -256,7 +257,7 @@ class Replay:
         elif expected != command:
             self.trouble = Divergence(command.branch, command.sequence, expected, command)
         if kind == "approve" and "action" in spec:
-            action = _command(spec["action"])
+            action = command_of(spec["action"])
             self._approved.setdefault(action.id, action)
         self._ids.add(id_)
         self.issued += 1
@@ -274,7 +275,7 @@ class Replay:
                     " await the approval first"
                 )
             if "action" in command.spec:
-                one = _command(command.spec["action"])
+                one = command_of(command.spec["action"])
                 known = self._approved.get(one.id, self._new.get(one.id))
         if known is None or (known.kind, known.digest) == (one.kind, one.digest):
             return None
@@ -386,39 +387,6 @@ def _whatever_it_raises() -> Iterator[None]:
         raise
     except BaseException:  # noqa: BLE001, S110 - as above
         pass
-
-
-def _slot(command: Command) -> tuple[str, int | str]:
-    """Where a command is looked for in history: its place, or for a draw its id."""
-    return (command.branch, command.id if command.kind == DRAW else command.sequence)
-
-
-def _fault_of(ask: Ask[Any]) -> str | None:
-    """What is wrong with the id that an operation is given, or with the name that one is made of."""
-    given = str(ask.name if ask.id is None else ask.id)
-    fault = "has a ~ in it; that is kept for operations the runtime makes itself" if "~" in given else fault_of(given)
-    if fault is None:
-        return None
-    if ask.id is not None:
-        return f"operation id {given!r:.80} {fault}"
-    return f"name {given!r:.80} {fault}; give the operation an id of its own by id="
-
-
-def _command(leaf: Json) -> Command:
-    """A leaf as a command that nobody has issued; what it says is what it says now."""
-    return Command("", 0, str(leaf.get("op")), str(leaf.get("id")), digest(leaf), json.loads(canonical(leaf)))
-
-
-def _named(leaf: Json, id_: str, prefix: str) -> Json:
-    """A leaf with its id; other operations it speaks of are those of the same history."""
-    named = {**leaf, "id": id_}
-    if prefix and "of" in leaf:
-        named["of"] = prefix + leaf["of"]
-    if prefix and leaf.get("carries"):
-        named["carries"] = [prefix + name for name in leaf["carries"]]
-    if prefix and "action" in leaf:
-        named["action"] = _named(leaf["action"], prefix + leaf["action"]["id"], prefix)
-    return named
 
 
 def _name(branch: _Branch, name: str) -> str:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import attrs
 import trio
 
-from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned
+from reference_runtime.bounding import Bound
+from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned, TooLong
 from reference_runtime.documents import INTERPRETER
 from reference_runtime.handle import UNSAYABLE, Handle, Patience
 from reference_runtime.log import OFF, Log
@@ -121,11 +123,21 @@ def _end(end: End | None) -> Json:
 
 
 class Runner:
-    """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits."""
+    """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits;
+    `bound`: what a function's code runs within.
+    """
 
     def __init__(
-        self, client: Handle, workflows: Sequence[Workflow], execution: str, batch: int = 0, *, log: Log = OFF
+        self,
+        client: Handle,
+        workflows: Sequence[Workflow],
+        execution: str,
+        batch: int = 0,
+        *,
+        log: Log = OFF,
+        bound: Bound = nullcontext,
     ) -> None:
+        self.bound = bound
         self.batch = batch
         self.log = log
         self.client = client
@@ -197,17 +209,23 @@ class Runner:
                 if turn["is_warm"]:  # it was when the turn was asked for
                     ask = {"generation": turn["generation"], "known": [], "batch": self.batch}
                     turn = await self.client.call("tell_more", ask, FOR_EVER)
-                warm = begin(self.workflows[turn["workflow"]], turn)
+                with self.bound():
+                    warm = begin(self.workflows[turn["workflow"]], turn)
             told, is_all = turn["told"][max(0, warm.seen - turn["after"]) :], turn["is_all"]
             while not is_all:
-                tell(warm, told)
+                with self.bound():
+                    tell(warm, told)
                 ask = {"generation": turn["generation"], "known": warm.known, "batch": self.batch}
                 more = await self.client.call("tell_more", ask, FOR_EVER)
                 told, is_all = more["told"], more["is_all"]
-            return advance(warm, told), warm
+            with self.bound():
+                return advance(warm, told), warm
         except Refusal:
             _let_go(warm)
             raise
+        except TooLong as error:
+            _let_go(warm)
+            return _troubled(f"refused: {error}"), None
         except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun, or said
             _let_go(warm)
             return _troubled(f"refused: {type(error).__name__}: {error}"), None
@@ -245,9 +263,10 @@ class Runner:
         del self._warm[attempt]
         turn = {"attempt": attempt, "segment": warm.segment, "length": warm.length, "outcomes": warm.seen + 1}
         try:
-            said = advance(warm, [accepted(operation, answer)])
+            with self.bound():
+                said = advance(warm, [accepted(operation, answer)])
             self._tell_of(attempt.rpartition(".")[0], warm)
-        except Exception:  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
+        except (Exception, TooLong):  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
             said = _troubled("refused")
         if said["trouble"]:
             _let_go(warm)

@@ -9,10 +9,12 @@ never mistaken for dead; a worker that is told to stop finishes what it has begu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
 import attrs
 import trio
 
+from reference_runtime.bounding import Bound
 from reference_runtime.evolution import FIRST, Code
 from reference_runtime.handle import UNSAYABLE, Handle, Patience, Unreachable
 from reference_runtime.log import OFF, Log
@@ -64,7 +66,9 @@ class Worker:
         workflows: Sequence[Workflow] = (),
         code: Code = FIRST,
         batch: int = 0,
+        bound: Bound = nullcontext,
     ) -> None:
+        self.bound = bound
         self.client = client
         self.code = code
         self.batch = batch
@@ -102,7 +106,9 @@ class Worker:
                 nursery.start_soon(self._keep_leases)
                 async with trio.open_nursery() as beginning:
                     if self.workflows:
-                        self._runner = Runner(self.client, self.workflows, self.execution, self.batch, log=self.log)
+                        self._runner = Runner(
+                            self.client, self.workflows, self.execution, self.batch, log=self.log, bound=self.bound
+                        )
                         beginning.start_soon(self._runner.run)
                     await self._begin(nursery)
             await self._leave()

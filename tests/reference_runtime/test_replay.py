@@ -273,6 +273,7 @@ def test_an_id_is_used_once():
     [
         ("a~sweep", "'a~sweep' has a ~ in it; that is kept"),
         ("2~a", "'2~a' has a ~ in it"),
+        ("pay:eur", "'pay:eur' has a : in it; that is kept for requests"),
         ("", "'' is empty"),
         ("a\n", "has the character U+000A"),
         ("x" * 257, "has 257 characters; at most 256"),

@@ -1,0 +1,100 @@
+"""A workflow that computes for ever: it alone is blocked, with its line, and its worker goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from reference_runtime import Client, Patience
+from reference_runtime.bounding import at_most
+from reference_runtime.commands import TooLong
+from tests.runtime_rig import DEADLINE_S, MS, until
+
+FLOWS = """
+from reference_runtime.workflow import workflow
+
+@workflow("spins")
+async def spins(ctx, _):
+    await ctx.uuid()
+    while True:
+        try:
+            pass
+        except Exception:
+            continue
+
+@workflow("goes")
+async def goes(ctx, _):
+    return [await ctx.uuid() is not None, await ctx.wait("go") is not None]
+"""
+
+
+def spin(catches: int) -> None:
+    """Compute for ever, and catch so many interruptions."""
+    try:
+        while True:
+            pass
+    except TooLong:
+        if catches == 0:
+            raise
+        spin(catches - 1)
+
+
+def test_who_takes_too_long_is_interrupted_where_it_is():
+    """Also who catches that the first time; and nothing is interrupted afterwards."""
+    before = signal.getsignal(signal.SIGALRM)
+    said = rf"more than 0.05 s, and was at {__file__}:\d+; a workflow only computes"
+    with pytest.raises(TooLong, match=said), at_most(0.05)():
+        spin(catches=1)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_who_is_in_time_is_left_alone():
+    """What it raises is its own, and the timer is off when it is over."""
+    with pytest.raises(ZeroDivisionError), at_most(60)():
+        divmod(1, 0)
+    with at_most(60)():
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.slow
+def test_one_that_spins_is_blocked_and_its_worker_goes_on(tmp_path):
+    """The neighbour on the same worker ends, and SIGTERM is obeyed: real processes."""
+    (tmp_path / "flows.py").write_text(FLOWS)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), str(tmp_path)])}
+    start = [sys.executable, "-m", "reference_runtime"]
+    serve = [*start, "serve", "--store", str(tmp_path / "s.db"), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(serve, env=env, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        port = int(json.loads(server.stdout.readline())["listening"].rpartition(":")[2])
+        at = f"127.0.0.1:{port}"
+        work = ["worker", "--server", at, "--services", "lines://127.0.0.1:1", "--workflows", "flows"]
+        with subprocess.Popen([*start, *work, "--turn-ns", str(300 * MS)], env=env) as worker:
+
+            async def main():
+                async with Client("127.0.0.1", port, patience=Patience(total_ns=DEADLINE_S * 1000 * MS)) as client:
+                    await client.submit("n", {"version": 1, "workflow": "goes"})
+                    await until(client, "n", "waiting")
+                    await client.submit("t", {"version": 1, "workflow": "spins"})
+                    blocked = await until(client, "t", "blocked")
+                    await client.signal("n", "1", "go", {"nonce": "x"})
+                    return blocked, await until(client, "n", "done")
+
+            try:
+                blocked, done = trio.run(main)
+                worker.send_signal(signal.SIGTERM)
+                assert worker.wait(DEADLINE_S) == 0
+            finally:
+                worker.kill()
+                server.kill()
+    assert blocked["reason"].startswith("refused: a turn took more than 0.3 s, and was at ")
+    assert "flows.py:" in blocked["reason"]
+    assert done["result"] == [True, True]
