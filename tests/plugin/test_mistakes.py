@@ -1,4 +1,4 @@
-"""Mistakes of a test's own: what it cannot be run with, and what fails whatever is drawn; in words, without lines of the kit."""
+"""Mistakes of a test's own: what it cannot be run with, and what fails whatever is drawn; in words, with no line of the kit."""
 
 from __future__ import annotations
 
