@@ -30,22 +30,31 @@ __all__ = ["Guard", "RefusedError", "keeping", "permitted"]
 _OUTSIDE_PID = 1
 
 
+def _modules() -> tuple[int, int]:
+    """What changes when a module comes, be it in place of another one: how many there are, and which came last."""
+    return len(sys.modules), id(next(reversed(sys.modules.values())))
+
+
 class _Patches:
     """Where the real functions are found by name: in their modules, and in modules that took them `from` there."""
 
     def __init__(self) -> None:
         self._table = list(virtual.table())
         self._stand_ins = {id(real): stand_in for _, _, real, stand_in in self._table}
-        self._scanned: set[str] = set()
+        #: The modules by their id, which stays theirs as they are kept here.
+        self._scanned: dict[int, object] = {}
+        self._seen: tuple[int, int] | None = None
         self._found: list[tuple[dict[str, Any], str, Any, Any]] = []
 
     def scan(self) -> None:
         """Look through modules that have not been looked through."""
-        if len(sys.modules) == len(self._scanned):
+        seen = _modules()
+        if seen == self._seen:
             return
+        self._seen = seen
         for name, module in sys.modules.copy().items():
-            if name not in self._scanned:
-                self._scanned.add(name)
+            if id(module) not in self._scanned:
+                self._scanned[id(module)] = module
                 if not name.startswith("simkit."):
                     self._scan(vars(module) if hasattr(module, "__dict__") else {})
 
@@ -80,16 +89,16 @@ class _Places:
     def __init__(self) -> None:
         self._patches: _Patches | None = None
         self._needed = 0
-        self._seen = 0
+        self._seen: tuple[int, int] | None = None
 
     def take(self) -> None:
         """A run begins."""
         if self._patches is None:
             install_hook()
             self._patches = _Patches()
-        if not self._needed or self._seen != len(sys.modules):  # else they are in place everywhere
+        if not self._needed or self._seen != _modules():  # else they are in place everywhere
             self._patches.apply()
-            self._seen = len(sys.modules)
+            self._seen = _modules()
         self._needed += 1
 
     def leave(self) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import tempfile
 import threading
 import time
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -173,6 +175,20 @@ def test_a_module_that_comes_within_a_block_is_guarded(monkeypatch: pytest.Monke
         monkeypatch.setitem(__import__("sys").modules, "simkit_late", late)
         assert simulate(main).unwrap() is True
     assert late.now is _REAL[0]  # type: ignore[attr-defined]
+
+
+def test_a_module_that_comes_in_place_of_another_is_guarded() -> None:
+    """There are as many modules as before, and by the same names: still it is another one."""
+    for _ in range(3):
+        late = types.ModuleType("simkit_late")
+        late.now = _REAL[0]  # type: ignore[attr-defined]
+
+        async def main(_world: World, late: Any = late) -> bool:
+            return bool(late.now() == time.time())
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "simkit_late", late)
+            assert simulate(main).unwrap() is True
 
 
 def test_a_block_that_fails_is_left_in_order() -> None:
