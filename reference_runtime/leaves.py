@@ -95,6 +95,9 @@ def field(data: Json, name: str, wanted: type, default: Any = None) -> Any:
     value = data.get(name)
     if value is None and default is not None:
         return default
+    if name not in data:
+        others = ", ".join(one for one in data if one not in ("op", "id")) or "nothing else"
+        raise wrong(data, f"{name} must be {wanted.__name__}, and is not there; it has {others:.80}")
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         raise wrong(data, f"{name} must be {wanted.__name__}; got {value!r:.80}")
     return value

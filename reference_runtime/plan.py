@@ -267,8 +267,10 @@ class _Reader:
         return kind, data, self._admit(self._named(id_) if isinstance(id_, str) else id_, depth)
 
     def _admit(self, id_: object, depth: int) -> str:
-        if not isinstance(id_, str) or not id_ or id_ in self.ids:
-            raise PlanError(f"operation id {id_!r:.80} is no string, empty or used twice; each needs an id of its own")
+        if not isinstance(id_, str):
+            raise PlanError(f"operation id {id_!r:.80} is no string; each operation needs an id of its own")
+        if id_ in self.ids:
+            raise PlanError(f"operation id {id_!r:.80} is used twice; each operation needs an id of its own")
         if (fault := fault_of(id_)) is not None:
             raise PlanError(f"operation id {id_!r:.80} {fault}")
         if "~" in id_:
@@ -317,7 +319,7 @@ def _too_long(id_: str) -> PlanError:
 
 
 def _lost(step: Step, names: Sequence[str]) -> PlanError:
-    return PlanError(f"{step.kind} {step.id!r} carries {names!r:.200}, which the plan does not finish before it")
+    return PlanError(f"{step.kind} {step.id!r} carries {names!r:.200}, which the plan does not finish before it, if it has them")
 
 
 def _bind_approvals(steps: dict[str, Step]) -> None:
