@@ -107,6 +107,13 @@ def _lacks_decision(facts: Facts) -> bool:
 
 def is_held(facts: Facts) -> bool:
     """May the run rightly stand still: paused and never certainly let go, or under code that is not its own?"""
-    pauses = [ask.at for one in facts.ordered("pause") for ask in one.asks if ask.outcome != "error"]
-    let_go = [one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None]
-    return facts.code_changed() or max(pauses, default=-1) > max(let_go, default=-1)
+    return facts.code_changed() or may_be_paused(facts)
+
+
+def may_be_paused(facts: Facts) -> bool:
+    """May a pause hold the run at its end? One that was not acknowledged before the run was let go on for the last time may
+    come to the harness after that.
+    """
+    let_go = max((one.asked_at for one in facts.ordered("unpause") if one.ok_at is not None), default=-1)
+    pauses = [one for one in facts.ordered("pause") if any(ask.outcome != "error" for ask in one.asks)]
+    return any(one.ok_at is None or one.ok_at > let_go for one in pauses)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from scenarios.endings import causeless_ends, reached
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
+from scenarios.obligations.ends import may_be_paused
 from scenarios.obligations.fencing import asked_for, standing
 from scenarios.obligations.moving import stranded
 from scenarios.obligations.registry import blame, obligation
@@ -78,10 +79,9 @@ def _reason_since(facts: Facts, request: Request, begin: int, end: int) -> int |
 
 def _never_let_go(facts: Facts) -> Iterator[Violation]:
     """The run was let go on, and is still held long after the last fault, or work of it that was held is."""
-    asked = [one.asked_at for one in facts.ordered("pause")]
     let_go = max((one.ok_at for one in facts.ordered("unpause") if one.ok_at is not None), default=-1)
     last = facts.last_seen()
-    if not asked or let_go < max(asked) or last is None or last.asked < let_go:
+    if not facts.ordered("pause") or may_be_paused(facts) or let_go < 0 or last is None or last.asked < let_go:
         return
     yield from _ended_instead(facts, let_go)
     if facts.closed_as() != "bound":

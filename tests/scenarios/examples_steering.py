@@ -128,6 +128,17 @@ breaks(
     .bound(),
     "stuck",
 )
+holds(
+    "SIG-3",
+    "let go on, and a pause that nobody has answered comes after that",
+    story()
+    .call("a")
+    .halt("indefinite")
+    .go_on()
+    .status("running", ops={"a": "succeeded a1", "b": "planned", "c": "planned"}, paused=True)
+    .bound(),
+    exercised=0,
+)
 breaks(
     "SIG-3",
     "let go on, and its work is nowhere",
