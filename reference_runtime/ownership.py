@@ -226,7 +226,11 @@ class Ownership(Acceptance, Evolution):
 
     def _give_back(self, grant: Grant) -> None:
         """Make an operation claimable again that its holder may not dispatch as it was granted; it is not what it was."""
-        lease = (grant.generation, grant.attempt, grant.operation)  # or it is somebody else's, who says nothing of this one
+        lease = (
+            grant.generation,
+            grant.attempt,
+            grant.operation,
+        )  # or it is somebody else's, who says nothing of this one
         if self._row("SELECT 1 FROM lease WHERE generation = ? AND attempt = ? AND operation = ?", *lease) is None:
             return
         self._drop_lease(grant.attempt, grant.operation)

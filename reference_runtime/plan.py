@@ -319,7 +319,9 @@ def _too_long(id_: str) -> PlanError:
 
 
 def _lost(step: Step, names: Sequence[str]) -> PlanError:
-    return PlanError(f"{step.kind} {step.id!r} carries {names!r:.200}, which are not finished before it, if they are there")
+    return PlanError(
+        f"{step.kind} {step.id!r} carries {names!r:.200}, which are not finished before it, if they are there"
+    )
 
 
 def _bind_approvals(steps: dict[str, Step]) -> None:

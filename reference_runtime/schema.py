@@ -262,7 +262,8 @@ def _refusal(error: Exception, path: str) -> StoreError | None:
             )
         case apsw.CantOpenError() if (odd := _no_file_beside(path)) is not None:
             return StoreError(
-                DAMAGED, f"{odd} is no file; what is beside {path} is the runtime's own: restore a copy, or move it away"
+                DAMAGED,
+                f"{odd} is no file; what is beside {path} is the runtime's own: restore a copy, or move it away",
             )
         case apsw.CantOpenError():
             return StoreError("store-missing", f"{path} cannot be opened; its folder must exist and be writable")

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from reference_runtime import plan as reading
-from reference_runtime.leaves import read_leaf
+from reference_runtime.leaves import Step, Tools, read_leaf
 from reference_runtime.model import Json, Refusal, approval_digest, arm
 from reference_runtime.plan import (
     DEPTH_MAX,
@@ -216,9 +216,9 @@ def test_plans_are_bounded():
 @pytest.fixture
 def read(monkeypatch) -> list[str]:
     """The ids of the leaves that were read, as they are written, turn by turn."""
-    ids = []
+    ids: list[str] = []
 
-    def counted(kind, data, semantics):
+    def counted(kind: str, data: Json, semantics: Tools) -> Step:
         ids.append(data["id"])
         return read_leaf(kind, data, semantics)
 

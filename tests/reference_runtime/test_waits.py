@@ -83,7 +83,12 @@ def slept(store: Store) -> int:
 def commits(store: Store) -> Iterator[list[None]]:
     """As many entries as there are commits inside."""
     counted: list[None] = []
-    store.db.set_commit_hook(lambda: bool(counted.append(None)))
+
+    def count() -> bool:
+        counted.append(None)
+        return False  # let it be
+
+    store.db.set_commit_hook(count)
     yield counted
     store.db.set_commit_hook(None)
 
