@@ -214,7 +214,7 @@ def test_plans_are_bounded():
 
 
 @pytest.fixture
-def read(monkeypatch) -> list[str]:
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the leaves that were read, as they are written, turn by turn."""
     ids: list[str] = []
 
