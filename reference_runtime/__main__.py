@@ -18,7 +18,7 @@ import apsw
 import trio
 
 from reference_runtime import cli
-from reference_runtime.bounding import at_most
+from reference_runtime.bounding import AtMost
 from reference_runtime.cli import client_of, say
 from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
@@ -133,7 +133,7 @@ async def worker(options: argparse.Namespace) -> None:
         log=log,
         workflows=load(*options.workflows),
         code=code_of(options),
-        bound=at_most(options.turn_ns / NS),
+        bounding=lambda seconds: AtMost(min(seconds, options.turn_ns / NS)),
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_when_told, one.stop)

@@ -21,7 +21,6 @@ PORT_MAX = 65_535
 COUNT_MAX = 10**18
 #: Real receivers are out for minutes and hours: with the policy's own limit of a second all tries would be used up by then.
 BACKOFF_NS_MAX = 60 * 1_000_000_000
-#: Half of a lease's term: who is held up longer loses what it has in hand.
 TURN_NS = LEASE_NS // 2
 #: Questions of one search: as many as calls of one operation, so that a search outlasts the same outages.
 LOOKUPS_MAX = Policy().tries_max
@@ -174,7 +173,7 @@ def _add_worker(add: Add) -> None:
         "--turn-ns",
         type=_count(1),
         default=TURN_NS,
-        help=f"how long a workflow may compute without an await ({TURN_NS})",
+        help=f"how long a workflow may compute between awaits, at most half of a lease ({TURN_NS})",
     )
     working.add_argument(
         "--grace-ns", type=_count(0), default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"

@@ -31,22 +31,27 @@ class Embedded(Handle):
         total_ns = (patience or self.patience).total_ns
         total_s = float("inf") if total_ns is None else total_ns / NS
         await trio.lowlevel.checkpoint()  # the last chance to give it up: from here on it is asked
-        if self.server.nursery is None:
+        if not self.server.is_up():
             raise Unreachable(f"{verb}: the server in this process is not up")
-        with trio.move_on_after(total_s):
-            answer = await self._answer(line)
+        with trio.move_on_after(total_s) as guest:
+            self.server.guests[guest] = None
+            try:
+                answer = await self._answer(line)
+            finally:
+                del self.server.guests[guest]
             if (no := refusal_in(answer)) is not None:
                 raise no
             result: Json = answer["ok"]
             return result
-        raise Unreachable(f"{verb}: no answer from the server in this process within {total_s:g} s")
+        why = "it is not up any more" if not self.server.is_up() else f"no answer within {total_s:g} s"
+        raise Unreachable(f"{verb}: the server in this process: {why}")
 
     async def _answer(self, line: bytes) -> Json:
         try:
             answer = await self.server.answer(line)
         except Exception as error:  # noqa: BLE001 - the server's end, whatever it is; nobody knows what an answer would be worth
             self.server.fail(error)
-            await trio.sleep_forever()
+            await trio.sleep_forever()  # until it is cancelled, as all who ask are
         assert answer is not None, "only a connection can be gone"
         return answer
 
@@ -54,5 +59,15 @@ class Embedded(Handle):
 @asynccontextmanager
 async def embedded(server: Server) -> AsyncIterator[Embedded]:
     """Have a server up for as long as the context lasts, for this process alone. Workers take the handle, too."""
-    async with server.up():
-        yield Embedded(server)
+    raised: list[BaseException] = []
+    try:
+        async with server.up():
+            try:
+                yield Embedded(server)
+            except BaseException as error:
+                raised.append(error)
+                raise
+    except BaseExceptionGroup as group:
+        if list(group.exceptions) == raised:  # it is the block's own, and nothing befell the server
+            raise raised[0] from None
+        raise

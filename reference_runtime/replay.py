@@ -20,11 +20,12 @@ import json
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
 
+from reference_runtime.bounding import Bound
 from reference_runtime.commands import (
     ABANDON,
     DRAW,
@@ -98,6 +99,7 @@ class Replay:
     `fresh` are the commands that history does not know yet; `end` is set when the function is over, `trouble` when it
     diverged or broke a rule, after which it does not move any more. `prefix` is put before every id. `made` is what its
     context notes its operations in. `is_planned`: the store knows from the beginning what it will ask for, approvals too.
+    `bound`: what its code runs within, from one await to the next; it may raise `TooLong`.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Replay:
         made: Made | None = None,
         *,
         is_planned: bool = False,
+        bound: Bound = nullcontext,
     ) -> None:
         self.fresh: list[Command] = []
         self.issued = 0
@@ -116,6 +119,7 @@ class Replay:
         self.prefix = prefix
         self._made = Made() if made is None else made
         self._is_planned = is_planned
+        self._bound = bound
         self._expected = {slot_of(command): command for command in recorded}
         self._ids: set[str] = set()
         self._new: dict[str, Command] = {}  # fresh since the last outcome: nothing of it can have been sent
@@ -173,7 +177,7 @@ class Replay:
         """Let go of the function, wherever it is; it can issue nothing more."""
         for branch in reversed(self._branches):
             for _ in range(CLOSES_MAX):
-                with _whatever_it_raises():
+                with _whatever_it_raises(), self._bound():
                     branch.coroutine.close()
                     break
 
@@ -194,10 +198,13 @@ class Replay:
         branch.next_value = branch.next_error = None
         self._made.by = branch
         try:
-            asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
+            with self._bound():
+                asked = branch.coroutine.send(value) if error is None else branch.coroutine.throw(error)
         except StopIteration as stop:
             self._over(branch, stop.value, None)
-        except (KeyboardInterrupt, TooLong):
+        except TooLong as late:
+            self.trouble = Misuse(str(late))
+        except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001 - it is the workflow's end, and of nothing else that runs here
             self._over(branch, None, raised)
@@ -226,7 +233,8 @@ class Replay:
         if ask.asked or id_ in self._ids:
             self.trouble = Misuse(f"operation {id_!r} is asked for twice; each needs an id of its own")
             return
-        if (fault := fault_of_ask(ask)) is not None and not self._is_expected(branch, ask, id_):
+        fault = None if self._is_planned else fault_of_ask(ask)  # a plan's were looked at as it was submitted
+        if fault is not None and not self._is_expected(branch, ask, id_):
             self.trouble = Misuse(fault)
             return
         ask.asked = True

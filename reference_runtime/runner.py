@@ -21,7 +21,7 @@ import attrs
 import trio
 
 from reference_runtime.bounding import Bound
-from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned, TooLong
+from reference_runtime.commands import Command, Continued, Divergence, End, Made, Outcome, Raised, Returned
 from reference_runtime.documents import INTERPRETER
 from reference_runtime.handle import UNSAYABLE, Handle, Patience
 from reference_runtime.log import OFF, Log
@@ -58,14 +58,14 @@ class Warm:
         return [self.segment, self.length, self.seen]
 
 
-def begin(workflow: Workflow, turn: Json) -> Warm:
+def begin(workflow: Workflow, turn: Json, bound: Bound = nullcontext) -> Warm:
     """A function at its very beginning, with the commands its history says it will ask for."""
     segment = turn["segment"]
     made = Made()
     start = partial(workflow.function, Context(turn["task"], segment, made), turn["input"])
     recorded = [Command(**command) for command in turn["commands"]]
     is_planned = workflow.name == INTERPRETER
-    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "", made, is_planned=is_planned)
+    replay = Replay(start, recorded, f"{segment}~" if segment > 1 else "", made, is_planned=is_planned, bound=bound)
     return Warm(workflow.name, replay, segment, len(recorded), 0)
 
 
@@ -124,7 +124,7 @@ def _end(end: End | None) -> Json:
 
 class Runner:
     """Turns for one execution of a worker; `run` until cancelled. `batch`: most outcomes told at a time, 0: what fits;
-    `bound`: what a function's code runs within.
+    `bound`: what a function's code runs within, from one await to the next.
     """
 
     def __init__(
@@ -209,23 +209,17 @@ class Runner:
                 if turn["is_warm"]:  # it was when the turn was asked for
                     ask = {"generation": turn["generation"], "known": [], "batch": self.batch}
                     turn = await self.client.call("tell_more", ask, FOR_EVER)
-                with self.bound():
-                    warm = begin(self.workflows[turn["workflow"]], turn)
+                warm = begin(self.workflows[turn["workflow"]], turn, self.bound)
             told, is_all = turn["told"][max(0, warm.seen - turn["after"]) :], turn["is_all"]
             while not is_all:
-                with self.bound():
-                    tell(warm, told)
+                tell(warm, told)
                 ask = {"generation": turn["generation"], "known": warm.known, "batch": self.batch}
                 more = await self.client.call("tell_more", ask, FOR_EVER)
                 told, is_all = more["told"], more["is_all"]
-            with self.bound():
-                return advance(warm, told), warm
+            return advance(warm, told), warm
         except Refusal:
             _let_go(warm)
             raise
-        except TooLong as error:
-            _let_go(warm)
-            return _troubled(f"refused: {error}"), None
         except Exception as error:  # noqa: BLE001 - not the function's own: it could not even be begun, or said
             _let_go(warm)
             return _troubled(f"refused: {type(error).__name__}: {error}"), None
@@ -263,10 +257,9 @@ class Runner:
         del self._warm[attempt]
         turn = {"attempt": attempt, "segment": warm.segment, "length": warm.length, "outcomes": warm.seen + 1}
         try:
-            with self.bound():
-                said = advance(warm, [accepted(operation, answer)])
+            said = advance(warm, [accepted(operation, answer)])
             self._tell_of(attempt.rpartition(".")[0], warm)
-        except (Exception, TooLong):  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
+        except Exception:  # noqa: BLE001 - whoever takes the turn comes to it, and can say so
             said = _troubled("refused")
         if said["trouble"]:
             _let_go(warm)

@@ -60,6 +60,7 @@ class Server(TurnVerbs):
         self.connections = connections or Connections()
         self.poll_ns = poll_ns
         self.nursery: trio.Nursery | None = None
+        self.guests: dict[trio.CancelScope, None] = {}  # who asks within this process
         self._steps = Steps()
         self._work = WaitingRoom[Lease]()
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
@@ -89,9 +90,16 @@ class Server(TurnVerbs):
             task_status.started(listeners)
             await trio.serve_listeners(self._converse, listeners)
 
+    def is_up(self) -> bool:
+        return self.nursery is not None
+
     @asynccontextmanager
     async def up(self) -> AsyncIterator[None]:
-        """For as long as this lasts the server can be asked (`answer`), and what is due by its clocks happens."""
+        """For as long as this lasts the server can be asked (`answer`), and what is due by its clocks happens. Raises
+        RuntimeError where it is up already.
+        """
+        if self.is_up():
+            raise RuntimeError("this server is up already; ask it by Embedded(server)")
         self._since = trio.current_time()
         self.store.mend_hours()
         self._hold_all()
@@ -103,6 +111,8 @@ class Server(TurnVerbs):
                 yield
             finally:
                 self.nursery = None
+                for guest in self.guests:  # or what they wait for would be leased to them by nobody
+                    guest.cancel()
                 nursery.cancel_scope.cancel()
 
     # -- verbs

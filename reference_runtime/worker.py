@@ -8,7 +8,7 @@ never mistaken for dead; a worker that is told to stop finishes what it has begu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
 import attrs
@@ -51,6 +51,10 @@ class Outcome:
     facts: Facts = attrs.field(factory=Facts)
 
 
+def _unbounded(_: float) -> Bound:
+    return nullcontext
+
+
 class Worker:
     """One activation; `run` until cancelled, or until `stop`. Holds at most `slots` leases, and the client as its own."""
 
@@ -66,9 +70,9 @@ class Worker:
         workflows: Sequence[Workflow] = (),
         code: Code = FIRST,
         batch: int = 0,
-        bound: Bound = nullcontext,
+        bounding: Callable[[float], Bound] = _unbounded,
     ) -> None:
-        self.bound = bound
+        self.bounding = bounding
         self.client = client
         self.code = code
         self.batch = batch
@@ -107,7 +111,12 @@ class Worker:
                 async with trio.open_nursery() as beginning:
                     if self.workflows:
                         self._runner = Runner(
-                            self.client, self.workflows, self.execution, self.batch, log=self.log, bound=self.bound
+                            self.client,
+                            self.workflows,
+                            self.execution,
+                            self.batch,
+                            log=self.log,
+                            bound=self.bounding(self._lease_s / 2),  # who is held up longer loses what it has in hand
                         )
                         beginning.start_soon(self._runner.run)
                     await self._begin(nursery)

@@ -152,12 +152,77 @@ def test_who_lost_patience_is_given_nothing(tmp_path):
             async with embedded(Server(store)) as handle:
                 execution = (await handle.call("hello", {"name": "w", "code": {"version": "1"}}))["execution"]
                 ask = {"execution": execution, "holding": [], "limit": 1}
-                with pytest.raises(Unreachable, match=r"claim: no answer .* within 0.01 s"):
+                with pytest.raises(Unreachable, match=r"claim: the server in this process: no answer within 0.01 s"):
                     await handle.call("claim", ask, Patience(total_ns=10 * MS))
                 await handle.submit("t", plan(call("a")))
                 return (await handle.call("claim", ask))["tickets"]
 
     assert [one["operation"] for one in trio.run(main)] == ["a"]
+
+
+def test_who_waits_as_the_server_ends_is_given_nothing(tmp_path):
+    """Its worker is told; the next server on the store has all there is to give."""
+
+    async def main() -> tuple[Json, str]:
+        with contextlib.closing(Store.open(str(tmp_path / "s.db"), policy=EAGER)) as store:
+            ended: list[BaseException] = []
+
+            async def work(handle: Embedded) -> None:
+                try:
+                    await Worker(handle, FakeTools(), name="old").run()
+                except BaseExceptionGroup as group:
+                    ended.extend(group.exceptions)
+
+            async with trio.open_nursery() as nursery:
+                async with embedded(Server(store)) as handle:
+                    nursery.start_soon(work, handle)
+                    await trio.testing.wait_all_tasks_blocked(0.05)
+                async with together_on(store) as handle:
+                    await handle.submit("t", plan(call("a")))
+                    status = await until(handle, "t", "done")
+                nursery.cancel_scope.cancel()
+            return status, str(ended)
+
+    status, ended = trio.run(main)
+    assert status["execution"].startswith("new#")
+    assert "the server in this process: it is not up any more" in ended
+
+
+@contextlib.asynccontextmanager
+async def together_on(store: Store) -> AsyncIterator[Embedded]:
+    async with embedded(Server(store)) as handle, trio.open_nursery() as nursery:
+        nursery.start_soon(Worker(handle, FakeTools(), name="new").run)
+        yield handle
+        nursery.cancel_scope.cancel()
+
+
+def test_what_the_block_raises_is_what_comes_out(tmp_path):
+    """By itself, as from any other block; an error of the server's is a group, as of any nursery."""
+
+    async def main() -> None:
+        with (
+            contextlib.closing(Store.open(str(tmp_path / "s.db"))) as store,
+            pytest.raises(Refusal, match="unknown-task"),
+        ):
+            async with embedded(Server(store)) as handle:
+                await handle.cancel("nobody", "1")
+
+    trio.run(main)
+
+
+def test_one_server_is_up_once(tmp_path):
+    """Nobody ends it for another one."""
+
+    async def main() -> str:
+        with contextlib.closing(Store.open(str(tmp_path / "s.db"))) as store:
+            server = Server(store)
+            async with embedded(server) as handle:
+                with pytest.raises(RuntimeError, match="up already"):
+                    async with embedded(server):
+                        pass
+                return str((await handle.status("t"))["state"])
+
+    assert trio.run(main) == "unknown"
 
 
 #: Carries out a chain of calls, and is killed in the middle of the third: its effect is there, and nothing was reported.
