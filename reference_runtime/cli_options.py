@@ -92,40 +92,18 @@ def _add_serve(add: Add) -> None:
     serving.add_argument(
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
-    serving.add_argument(
-        "--lease-ns", type=_count(1), default=LEASE_NS, help=f"how long silence keeps work ({LEASE_NS})"
-    )
+    _add_count(serving, "--lease-ns", LEASE_NS, "how long silence keeps work")
     serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
-    serving.add_argument(
-        "--tries-max",
-        type=_count(1),
-        default=Policy().tries_max,
-        help=f"calls of one operation at most; a plan may ask for fewer ({Policy().tries_max})",
-    )
-    serving.add_argument(
-        "--lookups-max",
-        type=_count(1),
-        default=LOOKUPS_MAX,
-        help=f"questions at most in one search for what became of a call ({LOOKUPS_MAX})",
-    )
-    serving.add_argument(
+    _add_count(serving, "--tries-max", Policy().tries_max, "calls of one operation at most; a plan may ask for fewer")
+    _add_count(serving, "--lookups-max", LOOKUPS_MAX, "questions at most in one search for what became of a call")
+    _add_count(
+        serving,
         "--deaths-max",
-        type=_count(1),
-        default=Policy().deaths_max,
-        help=f"workers that may be lost over one operation, or one turn, before it is set aside ({Policy().deaths_max})",
+        Policy().deaths_max,
+        "workers that may be lost over one operation, or one turn, before it is set aside",
     )
-    serving.add_argument(
-        "--backoff-max-ns",
-        type=_count(1),
-        default=BACKOFF_NS_MAX,
-        help=f"how long the wait between two tries may grow ({BACKOFF_NS_MAX})",
-    )
-    serving.add_argument(
-        "--connections-max",
-        type=_count(1),
-        default=CONNECTIONS_MAX,
-        help=f"connections open at once; one more is refused ({CONNECTIONS_MAX})",
-    )
+    _add_count(serving, "--backoff-max-ns", BACKOFF_NS_MAX, "how long the wait between two tries may grow")
+    _add_count(serving, "--connections-max", CONNECTIONS_MAX, "connections open at once; one more is refused")
     serving.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
     serving.add_argument(
         "--approver",
@@ -165,20 +143,16 @@ def _add_worker(add: Add) -> None:
         "--policy", choices=get_args(CodePolicy), help="how it goes on with the work of others (as the options say)"
     )
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
-    working.add_argument("--slots", type=_count(1), default=SLOTS, help=f"operations at a time ({SLOTS})")
-    working.add_argument(
-        "--call-timeout-ns", type=_count(1), default=CALL_NS, help=f"how long a call may take ({CALL_NS})"
-    )
-    working.add_argument(
-        "--turn-ns",
-        type=_count(1),
-        default=TURN_NS,
-        help=f"how long a workflow may compute between awaits, at most half of a lease ({TURN_NS})",
-    )
-    working.add_argument(
-        "--grace-ns", type=_count(0), default=GRACE_NS, help=f"how long a stop waits for calls under way ({GRACE_NS})"
-    )
+    _add_count(working, "--slots", SLOTS, "operations at a time")
+    _add_count(working, "--call-timeout-ns", CALL_NS, "how long a call may take")
+    _add_count(working, "--turn-ns", TURN_NS, "how long a workflow may compute between awaits, at most half of a lease")
+    _add_count(working, "--grace-ns", GRACE_NS, "how long a stop waits for calls under way", low=0)
     working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
+
+
+def _add_count(command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1) -> None:
+    """An option that is a whole number."""
+    command.add_argument(name, type=_count(low), default=default, help=f"{what} ({default})")
 
 
 def _address(text: str) -> tuple[str, int]:
