@@ -252,7 +252,8 @@ class Rows:
         task: str | None = self._attempt(attempt).task
         while task is not None:
             self.db.execute("UPDATE task SET version = version + 1 WHERE id = ?", (task,))
-            task = self._value("SELECT parent FROM child WHERE task = ?", task)
+            is_nobodys = self._limited.get(task) is False  # what is a child's is limited from above
+            task = None if is_nobodys else self._value("SELECT parent FROM child WHERE task = ?", task)
 
     def _begin_anew(self) -> None:
         self._forget_all()
