@@ -17,6 +17,7 @@ from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
 from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
 from reference_runtime.model import Json, Move, canonical
+from reference_runtime.rows import Operation
 
 #: Commands that only note how the workflow went on: they are over when they are recorded.
 DECISIONS = ("race", "branch")
@@ -65,8 +66,12 @@ class Appending(Control):
             self._open(attempt, command["id"])
 
     def _plan(self, attempt: str, step: Step) -> None:
-        """Write an operation down, unless an approval that is about it did so before."""
+        """Write an operation down, unless an approval that is about it did so before. Raises `PlanError` for a child whose plan
+        says more than is read.
+        """
         if self._row("SELECT 1 FROM operation WHERE attempt = ? AND id = ?", attempt, step.id) is None:
+            if step.kind == "child":  # one of a plan was looked at when that was submitted
+                documents.check_spelling(step.more["plan"])
             position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
             self._plan_operation(attempt, position, step)
 
@@ -94,15 +99,30 @@ class Appending(Control):
             )
 
     def _end_given_up(self, attempt: str, commands: Sequence[Json]) -> None:
-        """End what was opened, now or before, and can be released no more, once all of a turn is appended: what was given up in
-        it may have been asked anew.
+        """End what was opened, now or before, and can release nothing or be released no more, once all of a turn is appended:
+        what was given up in it may have been asked anew.
         """
         if not self._attempt(attempt).has_approvals:
             return
+        self.end_pointless_approvals(attempt)
         for command in commands:
             about = self._approved_by(attempt, command["spec"]) if command["kind"] == ABANDON else [command["id"]]
             for operation in about:
                 self.end_unreleasable(attempt, operation)
+
+    def end_pointless(self, leaf: Operation) -> None:
+        """End an approval that can release nothing; where it is skipped, who waits for it is told."""
+        super().end_pointless(leaf)
+        self.db.execute(
+            "INSERT INTO outcome_history SELECT w.attempt, w.outcomes + 1, o.id FROM workflow w"
+            " JOIN command_history c ON c.attempt = w.attempt JOIN operation o ON o.attempt = c.attempt AND o.id = c.id"
+            " WHERE w.attempt = ? AND o.id = ? AND o.state = 'skipped'",
+            (leaf.attempt, leaf.id),
+        )
+        if self.db.changes():
+            self.db.execute(
+                "UPDATE workflow SET outcomes = outcomes + 1, is_due = 1 WHERE attempt = ?", (leaf.attempt,)
+            )
 
     def _approved_by(self, attempt: str, abandoned: Json) -> list[str]:
         """What the approvals among abandoned operations are about."""

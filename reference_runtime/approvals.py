@@ -64,8 +64,14 @@ class Approvals(Compensation):
     # -- asking
 
     def ask_approval(self, leaf: Operation) -> None:
-        """Ask for a decision about the operation as it stands now, and hold it back; the decision's validity begins anew."""
+        """Ask for a decision about the operation as it stands now, and hold it back; the decision's validity begins anew.
+
+        Nobody is asked about what is over by then.
+        """
         assert leaf.subject is not None
+        if self._is_over(leaf.attempt, leaf.subject):
+            self.end_pointless(leaf)
+            return
         self._forget(leaf.attempt)
         validity_ns = json.loads(leaf.spec).get("validity_ns")
         expires_ns = None if validity_ns is None else time.time_ns() + validity_ns
@@ -254,6 +260,39 @@ class Approvals(Compensation):
         ):
             if self._move(op, "decline", op.generation, op.version, None, reason):
                 self._refused(op, reason)
+
+    def end_pointless_approvals(self, attempt: str) -> None:
+        """End the approvals that were opened about what is over without them: a decision would release nothing."""
+        if not self._attempt(attempt).has_approvals:
+            return
+        for leaf in self._operations(
+            "WHERE o.attempt = ? AND o.kind = 'approve' AND o.state = 'planned' AND o.opened_ns IS NOT NULL AND EXISTS"
+            " (SELECT 1 FROM operation s WHERE s.attempt = o.attempt AND s.id = o.subject AND (s.settled OR s.void))"
+            " ORDER BY o.position",
+            attempt,
+        ):
+            self.end_pointless(leaf)
+
+    def _is_over(self, attempt: str, operation: str) -> bool:
+        sql = "SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND (settled OR void)"
+        return self._row(sql, attempt, operation) is not None
+
+    def end_pointless(self, leaf: Operation) -> None:
+        """End an approval that can release nothing, and let the run go on: it is skipped; or fails, where a function that waits
+        for it may handle that and would take it as given otherwise.
+        """
+        state, is_heard = self._rows(
+            "SELECT s.state, o.tolerate FROM operation o JOIN operation s ON s.attempt = o.attempt AND s.id = o.subject"
+            " WHERE o.attempt = ? AND o.id = ?",
+            leaf.attempt,
+            leaf.id,
+        )[0]
+        reason = f"withdrawn: {leaf.subject!r} " + ("was skipped" if state == "skipped" else "ended without it")
+        if not is_heard:
+            self.skip(leaf, reason)
+        elif self._move(leaf, "decline", leaf.generation, leaf.version, None, reason):
+            self.withdraw_approvals(leaf.attempt, leaf.id)
+            self._refused(leaf, reason)
 
     def _is_opened(self, attempt: str, operation: str) -> bool:
         sql = "SELECT 1 FROM operation WHERE attempt = ? AND id = ? AND opened_ns IS NOT NULL"

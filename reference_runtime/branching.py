@@ -81,6 +81,7 @@ class Branching(Particulars):
                 self.skip(op, reason)
             else:
                 self.void(op)
+        self.end_pointless_approvals(gate.attempt)
         self._advance(gate.attempt, gate.id)
 
     def against(self, gate: Operation, chosen: str) -> list[Operation]:
@@ -107,6 +108,10 @@ class Branching(Particulars):
     @abstractmethod
     def withdraw_approvals(self, attempt: str, operation: str | None = None) -> None:
         """Let what was asked about an operation, or of a whole attempt, release nothing any more."""
+
+    @abstractmethod
+    def end_pointless_approvals(self, attempt: str) -> None:
+        """End what was asked, outside of the arms that were left out, about something inside of them."""
 
     def _drop_lease(self, attempt: str, operation: str) -> None:
         """Take a lease away under which nothing left, with what was set aside for it."""

@@ -24,6 +24,9 @@ from reference_runtime.spelling import FIELDS
 
 __all__ = ["Context", "Function", "OperationFailed", "Stopped", "Workflow", "load", "workflow"]
 
+#: What an approval may be about: of these nothing begins before the decision.
+APPROVED = ("call", "model")
+
 
 class OperationFailed(Exception):  # noqa: N818 - it is how an operation ended, not a fault
     """An operation that was refused for good, as the workflow sees it; let through, it fails the task for that reason."""
@@ -79,11 +82,15 @@ class Context:
         return self._ask("sleep", "sleep", {"ns": ns}, _nothing, id)
 
     def approve(self, call: Ask[Any], *, validity_ns: int | None = None, id: str | None = None) -> Ask[str]:
-        """Have a human decide on `call`, which is awaited afterwards and needs an explicit id; the decision's nonce.
+        """Have a human decide on a call, also of a model, which is awaited afterwards and needs an explicit id; its nonce.
 
         The decision is bound to what the call says, and looked at again when that is sent. Denied or expired, the task fails.
         Given up, in a race say, the call raises `OperationFailed` when it is awaited, unless it was asked about anew.
+        Where it is the call that was given up, the approval raises it.
         """
+        if (kind := call.leaf["op"]) not in APPROVED:
+            can = " or ".join(f"ctx.{one}(..., id=...)" for one in APPROVED)
+            raise ValueError(f"no {kind} can be approved; what can be is {can}")
         if call.id is None:
             raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")
         self._made.use(call)

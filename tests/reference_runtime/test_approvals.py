@@ -7,7 +7,7 @@ import pytest
 
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Policy, Rejected, Ticket, approval_digest
-from tests.runtime_rig import approve, call, finish, in_hand, plan, race, seq, settle, states
+from tests.runtime_rig import approve, branch, call, finish, in_hand, par, plan, race, seq, settle, states, wait
 
 GATED = plan(call("a"), approve("ok", "pay"), call("pay", amount=5), call("z", carries=("ok",)))
 DIGEST = approval_digest("pay", "ledger", {"amount": 5})
@@ -248,3 +248,53 @@ def test_an_approval_of_what_was_skipped_is_withdrawn(store):
     finish(store)
     assert standing(store) == [("ok", "pay", "withdrawn")]
     assert views.status(store, "t")["state"] == "done"
+
+
+def details(store: Store) -> dict[str, str]:
+    return {one["id"]: one["detail"] for one in views.status(store, "t")["operations"]}
+
+
+PAID_IN_TIME = race("r", call("pay", amount=5), wait("late", "late"))
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_an_approval_outside_of_the_race_that_its_call_loses_ends(store, reopened, is_decided):
+    """All that is asked about the call is skipped with the reason in that transaction, what is asked about another one is not;
+    the run goes on.
+    """
+    asking = par(approve("ok", "pay"), approve("boss", "pay"), approve("other", "z"), id_="asking")
+    store.submit("t", plan(par(asking, PAID_IN_TIME), call("z")))
+    if is_decided:
+        decide(store)
+    store.signal("t", "s", "late", {})
+    store = reopened(store)
+    status = views.status(store, "t")
+    now = states(status)
+    assert [now[one] for one in ("ok", "boss", "pay")] == [
+        "succeeded" if is_decided else "skipped",
+        "skipped",
+        "skipped",
+    ]
+    assert (status["state"], status["on"], now["other"], now["z"]) == ("waiting", "other", "planned", "planned")
+    assert details(store)["boss"] == "withdrawn: 'pay' was skipped"
+    assert standing(store) == [("boss", "pay", "withdrawn"), ("ok", "pay", "withdrawn"), ("other", "z", "pending")]
+    with pytest.raises(Refusal, match="too-late"):
+        store.decide("t", "boss", "approve", DIGEST, "alice", "late", "n")
+    store.decide("t", "other", "approve", approval_digest("z", "ledger", {}), "alice", "2", "n")
+    ticket = release(store, other=True)
+    assert isinstance(ticket, Ticket)
+    settle(store, ticket)
+    assert views.status(store, "t")["state"] == "done"
+
+
+def test_nobody_is_asked_about_what_was_skipped_before(store):
+    """An approval whose turn comes after a branch has left its call out: it ends then, and no earlier, without a question."""
+    asking = seq(wait("w", "go"), approve("ok", "pay"), call("z"), id_="asking")
+    other = seq(call("a"), branch("b", "a", call("x"), call("pay", amount=5)), id_="other")
+    store.submit("t", plan(par(asking, other)))
+    finish(store, nonce="x0")
+    now = states(views.status(store, "t"))
+    assert [now[one] for one in ("pay", "ok", "z")] == ["skipped", "planned", "planned"]
+    store.signal("t", "s", "go", {})
+    assert (details(store)["ok"], standing(store)) == ("withdrawn: 'pay' was skipped", [])
+    assert sorted(in_hand(store)) == ["x", "z"]

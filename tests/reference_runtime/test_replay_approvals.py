@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,7 +18,7 @@ from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, OperationFailed, workflow
 from tests.reference_runtime.test_replay_store import go, step, work
 from tests.replay_rig import CTX, begin, ids, ok
-from tests.runtime_rig import EAGER, approve, call, finish, par, plan, seq, states, under
+from tests.runtime_rig import EAGER, approve, call, finish, par, plan, race, seq, states, under, wait
 
 
 def _approving(second: Callable[[], Any]) -> Callable[[], Any]:
@@ -317,26 +318,27 @@ def test_a_call_beside_its_approval_waits_quietly(store, is_first):
     assert (status["state"], status["result"]) == ("done", [2])
 
 
+def walk(store: Store) -> None:
+    """Take turns of the interpreter until none is due."""
+    turns: list[Turn | None] = list(store.claim_turns("w#1", {"interpret": "1"}, (), 8))
+    while turns:
+        turn = turns.pop()
+        if turn is not None:
+            turns.append(step(store, INTERPRETER, turn)[1])
+
+
 def test_a_call_of_a_plan_waits_for_an_approval_that_is_still_to_be_asked_for(store):
     """In the style of replay, too: what stands beside the approval may come first, and is held all the same."""
     asking = seq(call("x"), approve("ok", "pay"))
     store.submit("t", replayed(plan(par(asking, call("pay", amount=5)))))
-
-    def walk() -> None:
-        turns: list[Turn | None] = list(store.claim_turns("w#1", {"interpret": "1"}, (), 8))
-        while turns:
-            turn = turns.pop()
-            if turn is not None:
-                turns.append(step(store, INTERPRETER, turn)[1])
-
-    walk()
+    walk(store)
     finish(store)
-    walk()
+    walk(store)
     status = views.status(store, "t")
     assert (status["on"], states(status)["pay"], store.claim("w", (), 1)) == ("ok", "planned", [])
     store.decide("t", "ok", "approve", status["approvals"][0]["digest"], "alice", "d", "yes")
     assert pay(store) == ["ok"]
-    walk()
+    walk(store)
     assert views.status(store, "t")["state"] == "done"
 
 
@@ -356,3 +358,116 @@ def test_a_denied_approval_is_not_for_the_function_to_catch(store):
     store.decide("t", "ok", "deny", approval["digest"], "alice", "d1", "no")
     status = go(store, hopes)
     assert (status["state"], status["reason"]) == ("failed", "denied: ok by alice")
+
+
+PASSED_OVER = "withdrawn: 'pay' was skipped"
+
+
+async def loses_a_race(ctx: Context, payment: Any) -> None:
+    await ctx.race(payment, ctx.wait("late", id="late"))
+
+
+async def loses_by_an_error(ctx: Context, payment: Any) -> None:
+    async def breaks() -> None:
+        await ctx.wait("late", id="late")
+        raise ValueError
+
+    with contextlib.suppress(ValueError):
+        await ctx.gather(payment, breaks())
+
+
+@pytest.mark.parametrize("loses", [loses_a_race, loses_by_an_error])
+@pytest.mark.parametrize("is_caught", [True, False])
+def test_an_approval_of_a_call_that_is_given_up_is_told_so(store, loses, is_caught):
+    """It stands outside of what gave the call up: whoever waits for the decision is told that none will come."""
+
+    @workflow("agent")
+    async def agent(ctx: Context, _: object) -> Any:
+        payment = ctx.call("ledger", {"amount": 5}, id="pay")
+
+        async def asking() -> str:
+            try:
+                return await ctx.approve(payment, id="ok")
+            except OperationFailed as failed:
+                if is_caught:
+                    return str(failed)
+                raise
+
+        return (await ctx.gather(asking(), loses(ctx, payment)))[0]
+
+    store.submit("t", work())
+    assert go(store, agent)["on"] == "ok"
+    store.signal("t", "s", "late", {})
+    status = go(store, agent)
+    assert states(status) == {"ok": "failed", "pay": "skipped", "late": "succeeded"}
+    assert [one["state"] for one in status["approvals"]] == ["withdrawn"]
+    if is_caught:
+        assert (status["state"], status["result"]) == ("done", f"ok: {PASSED_OVER}")
+    else:
+        assert (status["state"], status["reason"]) == ("failed", PASSED_OVER)
+
+
+def test_an_approval_of_a_call_that_was_just_given_up_is_not_asked_for(store):
+    """Both in one turn: the question comes after the call is gone."""
+
+    @workflow("agent")
+    async def agent(ctx: Context, _: object) -> str:
+        payment = ctx.call("ledger", {"amount": 5}, id="pay")
+        await ctx.race(payment, ctx.gather())
+        try:
+            return await ctx.approve(payment, id="ok")
+        except OperationFailed as failed:
+            return failed.reason
+
+    store.submit("t", work())
+    status = go(store, agent)
+    assert (status["state"], status["result"], status["approvals"]) == ("done", PASSED_OVER, [])
+
+
+def test_an_approval_that_is_given_up_with_its_call_is_skipped(store):
+    """Nobody waits for either, in whichever order they stand, so neither fails."""
+
+    @workflow("agent")
+    async def agent(ctx: Context, _: object) -> None:
+        payment = ctx.call("ledger", {"amount": 5}, id="pay")
+        both = ctx.gather(payment, ctx.approve(payment, id="ok"))
+        await ctx.race(both, ctx.wait("late", id="late"))
+
+    store.submit("t", work())
+    go(store, agent)
+    store.signal("t", "s", "late", {})
+    status = go(store, agent)
+    assert (status["state"], states(status)["pay"], states(status)["ok"]) == ("done", "skipped", "skipped")
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_approval_of_a_plan_ends_with_its_call(store, is_late):
+    """In the style of replay as in the other one: it is skipped, and the walk goes on, also where it comes to it afterwards."""
+    asking = seq(*([wait("w", "go")] if is_late else []), approve("ok", "pay"), call("z"), id_="asking")
+    store.submit("t", replayed(plan(par(asking, race("r", call("pay", amount=5), wait("late", "late"))))))
+    walk(store)
+    for name in ("late", "go"):
+        store.signal("t", name, name, {})
+        walk(store)
+    (one,) = [one for one in views.status(store, "t")["operations"] if one["id"] == "ok"]
+    assert (one["state"], one["detail"]) == ("skipped", PASSED_OVER)
+    finish(store)
+    walk(store)
+    status = views.status(store, "t")
+    assert (status["state"], states(status)["z"]) == ("done", "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("child", lambda: CTX.child(plan(call("a")), id="one")),
+        ("artifact", lambda: CTX.artifact("report", 5, id="one")),
+        ("sleep", lambda: CTX.sleep(5, id="one")),
+        ("approve", lambda: CTX.approve(CTX.call("ledger", id="pay"), id="one")),
+    ],
+)
+def test_only_calls_are_approved(kind, make):
+    """Anything else would begin without the decision; a model's call waits for it, too."""
+    with pytest.raises(ValueError, match=rf"no {kind} can be approved; what can be is ctx\.call\(.*ctx\.model\("):
+        CTX.approve(make(), id="ok")
+    assert CTX.approve(CTX.model("say", 5, id="one"), id="ok").leaf["of"] == "one"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -492,3 +493,27 @@ def test_a_child_whose_end_was_taken_is_not_told_what_comes_late(store):
     store.signal("t", "g", "go", {"nonce": "n"})
     run_turns()
     assert (views.status(store, "t")["state"], store.leases()) == ("blocked", [])
+
+
+@pytest.mark.parametrize(
+    ("leaf", "said"),
+    [
+        ({**wait("w", "go"), "timeout": 1}, "wait 'w': it has no timeout; it has signal, timeout_ns"),
+        (wait("w~1", "go"), "operation id 'w~1'"),
+    ],
+)
+@pytest.mark.parametrize("in_style", [dict, replayed])
+def test_a_child_of_a_workflow_is_spelt_as_a_task_is(store, leaf, said, in_style):
+    """Its plan is refused as it would be by itself, and nothing of the turn is taken."""
+
+    @workflow("agent")
+    async def parent(ctx: Context, _: object) -> None:
+        await ctx.child(in_style(plan(leaf)), id="k")
+
+    store.submit("t", work())
+    (turn,) = claim(store)
+    with pytest.raises(Refusal, match=re.escape(said)):
+        step(store, parent, turn)
+    assert views.status(store, "t")["operations"] == []
+    with pytest.raises(Refusal, match=re.escape(said)):
+        store.submit("own", in_style(plan(leaf)))
