@@ -169,12 +169,12 @@ def _of_the_default(run_with: RunWith, shrunk: Attempt, runs: Runs) -> Explanati
     turned = Passing(run_with)
     simplest = shrink(turned, {}, order.attempt.plan, budget=Budget(runs=left))
     why = explain(turned, simplest.best, runs_max=left - simplest.runs)
-    return attrs.evolve(
-        found,
-        runs=runs.made + simplest.runs + why.runs,
-        complete=chances.complete and why.complete,
-        passing=_placed(list(why.orderings), run_with, shrunk),
-    )
+    found = attrs.evolve(found, runs=runs.made + simplest.runs + why.runs)
+    if len(why.orderings) > _TOLD_MAX:  # more than anybody reads, however many more there are; in another order it passes
+        return found
+    if not why.complete:  # a part of what it takes would mislead
+        return attrs.evolve(found, complete=False)
+    return attrs.evolve(found, passing=_placed(list(why.orderings), run_with, shrunk))
 
 
 class _Inquiry:

@@ -71,3 +71,12 @@ def test_whatever_is_found_shrinks_and_is_explained() -> None:
         assert explanation.complete, name
         decides = bool(explanation.orderings or explanation.causes)
         assert decides == bool(found.best.moves or found.best.departures), f"{name}: {explanation}"
+
+
+@pytest.mark.slow
+def test_orders_that_nobody_would_read_are_not_told_one_by_one() -> None:
+    """Where a failure needs no departure and many orders of two steps would each have to be others: that it passes in one."""
+    retrial, found = shrunk("barrier")
+    explanation = explain(retrial, found.best)
+    assert explanation.passing == ()
+    assert str(explanation).endswith("by the order of its tasks (in another it passes).")
