@@ -170,7 +170,9 @@ def _of_the_default(run_with: RunWith, shrunk: Attempt, runs: Runs) -> Explanati
     simplest = shrink(turned, {}, order.attempt.plan, budget=Budget(runs=left))
     why = explain(turned, simplest.best, runs_max=left - simplest.runs)
     found = attrs.evolve(found, runs=runs.made + simplest.runs + why.runs)
-    if len(why.orderings) > _TOLD_MAX:  # more than anybody reads, however many more there are; in another order it passes
+    if (
+        len(why.orderings) > _TOLD_MAX
+    ):  # more than anybody reads, however many more there are; in another order it passes
         return found
     if not why.complete:  # a part of what it takes would mislead
         return attrs.evolve(found, complete=False)
