@@ -35,9 +35,20 @@ async def halt(scene: Scene, one: Interruption, _passing: Passing | None) -> Fau
     """Pause the run, and let it go on after a while."""
     scene.note(one)
     number = scene.noted
-    await told(scene, questions.command("pause", scene.run, number))
-    scene.soon(_go_on, scene, one.ns, number)
+    pause = questions.command("pause", scene.run, number)
+    answer = await scene.client.ask(pause)
+    if answer.outcome == "indefinite":
+        scene.soon(_hold_at_last, scene, pause, one.ns, number)
+    else:
+        await scene.acknowledged(pause, answer)
+        scene.soon(_go_on, scene, one.ns, number)
     return None
+
+
+async def _hold_at_last(scene: Scene, pause: Question, ns: int, number: int) -> None:
+    """Let the run go on only once it is certainly paused: a pause that arrives after that would hold it for good."""
+    await _insist(scene, pause)
+    await _go_on(scene, ns, number)
 
 
 async def _go_on(scene: Scene, ns: int, number: int) -> None:
