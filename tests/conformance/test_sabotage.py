@@ -86,6 +86,19 @@ def test_a_halted_run_is_not_stuck() -> None:
     assert closed(seen.observation) == "settled"
 
 
+def test_a_run_is_let_go_on_once_it_is_certainly_paused() -> None:
+    """A pause whose fate nobody knows is sent again first: one that arrived after the last word would hold the run for good."""
+    halt = Interruption("halt", at("a", "received"), ns=1 * MS)
+    seen = watch(CHAIN, halt, faults=Faults(indefinite_pauses=3))
+    pauses = events(seen.observation, Asked, verb="pause")
+    (answer,) = events(seen.observation, Answered, ask=pauses[-1].ask)
+    (unpause,) = events(seen.observation, Asked, verb="unpause")
+    assert [one.id for one in pauses] == ["r:pause:1"] * 4
+    assert answer.outcome == "ok"
+    assert place(seen.observation, answer) < place(seen.observation, unpause)
+    assert closed(seen.observation) == "settled"
+
+
 def test_directions_come_in_order_and_the_last_one_counts() -> None:
     """Two of them with ids and nonces of their own, while the operation before it is held."""
     seen = watch(

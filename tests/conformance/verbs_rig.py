@@ -51,6 +51,7 @@ class Faults:
     leaks: bool = False  # the secret is written down and shown
     forgets_crowd: bool = False
     indefinite_cancels: int = 0  # so many cancels are taken, and not acknowledged
+    indefinite_pauses: int = 0  # as many pauses
 
 
 PLAIN, FLAWLESS = Habits(), Faults()
@@ -72,6 +73,7 @@ class Extras:
     ended: set[str] = attrs.field(factory=set)
     written: list[str] = attrs.field(factory=list)
     cancels: int = 0
+    pauses: int = 0
 
 
 class VerbsWorld(ToyWorld):
@@ -293,7 +295,11 @@ class VerbsControl(ToyControl):
         return Answer("ok", {"disposition": "accepted"})
 
     def pause(self, id: str) -> Answer:
-        self.world.extras.paused = True
+        extras = self.world.extras
+        extras.pauses += 1
+        extras.paused = True
+        if extras.pauses <= self.world.faults.indefinite_pauses:
+            return Answer("indefinite", detail="who knows")
         return Answer("ok")
 
     def unpause(self, id: str) -> Answer:
