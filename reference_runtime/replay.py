@@ -128,7 +128,12 @@ class Replay:
         self._early: dict[str, Outcome] = {}  # outcomes of operations this code has not asked for yet
         self._ready: deque[_Branch] = deque()
         self._branches: list[_Branch] = []
-        begun: object = start()
+        try:
+            with self._bound():
+                begun: object = start()
+        except TooLong as late:  # no async function: one of those begins with its first step
+            self.trouble = Misuse(str(late))
+            return
         if not isinstance(begun, Coroutine):
             self.trouble = Misuse(
                 f"a workflow is an async function that returns; this one gave {type(begun).__qualname__}"

@@ -90,11 +90,8 @@ def run(
             for judged in batch:
                 docket.add(judged)
             done |= {judged.seed for judged in batch}
-            emit(
-                Progress(
-                    len(done), len(seeds), f"{docket.runs} runs in all" if docket.runs > len(done) else "", "seeds"
-                )
-            )
+            all_told = f"{docket.runs} runs in all" if docket.runs > len(done) else ""
+            emit(Progress(len(done), len(seeds), all_told, "seeds"))
     docket.tell_happenings(parsed.folder)
     return summarise(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
 

@@ -95,6 +95,15 @@ def test_what_it_makes_of_the_interruption_counts_for_nothing():
         assert str(replay.check()).startswith("refused: it took more than 0.1 s")
 
 
+def test_a_function_that_never_comes_to_its_first_await_is_bounded():
+    """Also where it is no async function at all, and computes as it is called."""
+
+    def calls() -> Any:
+        spin(catches=0)
+
+    assert str(begun(calls).check()).startswith("refused: it took more than 0.1 s")
+
+
 def test_stretches_of_computing_are_not_summed_up():
     """A rerun does all of them at once, and each is as long as it was."""
     stretches = 5
