@@ -35,13 +35,17 @@ serve(Adapter())
 """
 
 
+def crew_of(world: ProcessWorld, recorder: Recorder) -> Crew:
+    subject = subject_of(targets.parse("naive").manifest)
+    return Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+
+
 def test_nothing_is_seen_of_a_worker_before_it_has_started(tmp_path: Path) -> None:
     """In the history its start comes before its first call, also of one that never answers the kit; and then its end."""
     recorder = Recorder("r", time.monotonic_ns)
-    subject = subject_of(targets.parse("naive").manifest)
 
     async def talk(world: ProcessWorld) -> None:
-        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew = crew_of(world, recorder)
         await crew.ensure_up()
         assert crew.worker is not None
         await crew.kill(crew.worker)
@@ -97,10 +101,9 @@ serve(Adapter())
 def test_nothing_is_left_of_a_unit_that_ended(tmp_path: Path, *, leaves: bool) -> None:
     """Once its end is told, no process that it left behind calls any more."""
     recorder = Recorder("r", time.monotonic_ns)
-    subject = subject_of(targets.parse("naive").manifest)
 
     async def talk(world: ProcessWorld) -> None:
-        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew = crew_of(world, recorder)
         await crew.ensure_up()
         assert crew.worker is not None
         assert crew.worker.control is not None
@@ -121,11 +124,10 @@ def test_nothing_is_left_of_a_unit_that_ended(tmp_path: Path, *, leaves: bool) -
 def test_a_machine_without_room_is_no_refusal_of_the_target(tmp_path: Path, *, damaged: bool) -> None:
     """A worker whose start cannot be noted has ended when that is told, and has not stopped over its storage."""
     recorder = Recorder("r", time.monotonic_ns)
-    subject = subject_of(targets.parse("naive").manifest)
     (tmp_path / BY_HAND).symlink_to("/dev/full")
 
     async def talk(world: ProcessWorld) -> list[object]:
-        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew = crew_of(world, recorder)
         crew.is_damaged = damaged
         with pytest.raises(SimkitError, match="machine-short"):
             await crew.ensure_up()
@@ -140,10 +142,9 @@ def test_a_machine_without_room_is_no_refusal_of_the_target(tmp_path: Path, *, d
 def test_an_end_is_told_once(tmp_path: Path) -> None:
     """Also where the next one does not come up: it is tried as often as is said before the target has stopped."""
     recorder = Recorder("r", time.monotonic_ns)
-    subject = subject_of(targets.parse("naive").manifest)
 
     async def talk(world: ProcessWorld) -> None:
-        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew = crew_of(world, recorder)
         await crew.ensure_up()
         assert isinstance(crew.worker, RealUnit)
         (tmp_path / "state" / "bad").touch()
@@ -161,10 +162,9 @@ def test_an_end_is_told_once(tmp_path: Path) -> None:
 def test_a_worker_that_is_let_go_is_awake_before_it_calls(tmp_path: Path) -> None:
     """What it sends while the system wakes it is not taken for what was on its way before."""
     recorder = Recorder("r", time.monotonic_ns)
-    subject = subject_of(targets.parse("naive").manifest)
 
     async def talk(world: ProcessWorld) -> list[type]:
-        crew = Crew(world, subject, recorder, Patience(subject.bounds, world.spent_ns))
+        crew = crew_of(world, recorder)
         await crew.ensure_up()
         assert isinstance(crew.worker, RealUnit)
         unit = crew.worker
