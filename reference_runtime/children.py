@@ -15,8 +15,9 @@ from typing import Any
 
 from reference_runtime.budget import SHARED
 from reference_runtime.checks import Checks
+from reference_runtime.documents import INTERPRETER
 from reference_runtime.ids import CHILD_ID_CHARACTERS_MAX
-from reference_runtime.model import Json, Outcome, Report
+from reference_runtime.model import Json, Outcome, Report, canonical
 from reference_runtime.rows import Operation
 
 DETACHED = "detached"
@@ -24,6 +25,9 @@ DETACHED = "detached"
 CHILDREN_DEEP_MAX = 50
 #: By whom a run is held: by a word of its own, or by its owner's; it goes on when it is by nobody. Bits of `attempt.paused`.
 BY_ITSELF, BY_OWNER = 1, 2
+#: What the operations of a plan came to, as its status shows it: nothing that the runtime made itself is among it.
+_NONCES = """SELECT id, answer ->> 'nonce' FROM operation WHERE attempt = ? AND accepted AND answer ->> 'nonce' != ''
+    AND kind != 'sweep' AND spec ->> 'recheck' IS NULL ORDER BY position"""
 
 
 def share_of(spec: Json) -> Json:
@@ -103,7 +107,16 @@ class Children(Checks):
         op = self._operation(row[1], row[2])
         self.return_share(op.attempt, op.id, row[0], time.time_ns())
         reason = self._value("SELECT reason FROM attempt WHERE id = ?", attempt)
-        self._hand_over(op, self.end_report(outcome), f"child-{outcome}: {row[0]}" + (f": {reason}" if reason else ""))
+        result = {"result": self.result_of(attempt)} if outcome == "succeeded" else None
+        said = f"child-{outcome}: {row[0]}" + (f": {reason}" if reason else "")
+        self._hand_over(op, self.end_report(outcome), said, None if result is None else canonical(result))
+
+    def result_of(self, attempt: str) -> Any:
+        """What an attempt that succeeded came to: what its function returned, or of a plan the accepted nonces by operation."""
+        row = self._row("SELECT name, value FROM workflow WHERE attempt = ?", attempt)
+        if row is not None and row[0] != INTERPRETER:
+            return None if row[1] is None else json.loads(row[1])
+        return dict(self._rows(_NONCES, attempt))
 
     def take_end(self, child: str) -> bool:
         """Whether this is the first time that a child's end is taken; its parent takes it once.
@@ -119,9 +132,9 @@ class Children(Checks):
         """How a child's end counts for its leaf: an unresolved child leaves its leaf unresolved, not failed."""
         return {"succeeded": "succeeded", "unresolved": "unknown"}.get(outcome, "failed")  # type: ignore[return-value]
 
-    def _hand_over(self, op: Operation, report: Report, reason: str) -> None:
+    def _hand_over(self, op: Operation, report: Report, reason: str, answer: str | None) -> None:
         if report == "succeeded":
-            if self._move(op, "accept", op.generation, op.version, None, reason):
+            if self._move(op, "accept", op.generation, op.version, answer, reason):
                 self._advance(op.attempt, op.id)
         elif report == "failed":
             is_news = not self.is_stopped(op.attempt)

@@ -41,6 +41,8 @@ _JOURNAL = {
     " ORDER BY a.number, c.number",
     "outcomes": "SELECT h.number, w.segment, h.operation, a.id AS attempt FROM attempt a JOIN workflow w ON w.attempt = a.id"
     " JOIN outcome_history h ON h.attempt = a.id WHERE a.task = ? ORDER BY a.number, h.number",
+    "children": "SELECT c.attempt, c.operation, c.task AS run, c.owner, o.answer -> 'result' AS result FROM child c"
+    " JOIN operation o ON o.attempt = c.attempt AND o.id = c.operation WHERE c.parent = ? ORDER BY c.task",
     "deliveries": "SELECT attempt, state, at_ns FROM delivery WHERE task = ?",
     "audit": "SELECT sequence, actor, authority, action, target, at_ns, detail FROM audit WHERE task = ? ORDER BY sequence",
 }

@@ -97,9 +97,12 @@ class Context:
         said = {"of": call.id, **_given(validity_ns=validity_ns), "action": {**call.leaf, "id": call.id}}
         return self._ask("approve", "approve", said, _nonce, id)
 
-    def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[None]:
-        """Have a task of its own done, and wait for it unless `detached`. `terms` as in a plan. Raises `OperationFailed`."""
-        return self._ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _nothing, id)
+    def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[Any]:
+        """Have a task of its own done, and wait for it unless `detached`; its result: what its function returned, or of a plan
+        the accepted nonces by operation. That of a detached one is not waited for: None. `terms` as in a plan. Raises
+        `OperationFailed`.
+        """
+        return self._ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _result, id)
 
     def artifact(
         self, name: str, size: int, *, parts: int = 1, carries: Iterable[str] = (), id: str | None = None
@@ -245,6 +248,10 @@ def _payload(outcome: Outcome) -> Json | None:
 
 def _nonce(outcome: Outcome) -> str:
     return str(_answer(outcome).get("nonce", ""))
+
+
+def _result(outcome: Outcome) -> Any:
+    return _answer(outcome).get("result")
 
 
 def _nothing(outcome: Outcome) -> None:
