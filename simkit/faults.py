@@ -366,6 +366,15 @@ _PROCESS = (
         "test_processes.test_the_peer_of_a_killed_process_reads_what_it_said_and_the_end",
     ),
     Fault(
+        "request to leave",
+        "process",
+        "its handler of SIGTERM is called, as that of `trio.open_signal_receiver`; without one it is killed",
+        "`Process.terminate()`",
+        "",
+        "SIGTERM",
+        "test_processes.test_a_process_that_is_asked_to_leave_does_so_in_order_or_is_killed",
+    ),
+    Fault(
         "pause",
         "process",
         "none of its tasks runs; it is connected to and sent to meanwhile",

@@ -1,4 +1,4 @@
-"""A simulated process: killed without unwinding, paused, resumed, restarted on the same disk.
+"""A simulated process: killed without unwinding, asked to leave, paused, resumed, restarted on the same disk.
 
 A task belongs to the process in its context: every task that a process's code starts is its own, also in a nursery that
 another process opened. A handle that the dead still hold raises `ProcessDead` (sync) or never returns (async).
@@ -7,12 +7,15 @@ another process opened. A handle that the dead still hold raises `ProcessDead` (
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import attrs
 import trio
 
+from simkit._guard.state import here
 from simkit._kernel.owner import OWNER
 from simkit._options import need_whole
 from simkit._storage.handle import ProcessDead
@@ -53,6 +56,7 @@ class Process:
         #: Whether it is stopped, as by SIGSTOP.
         self.paused = False
         self._stalled_until_ns = 0
+        self._is_asked_to_leave = False  # while it is stopped: it hears of it as it goes on
         self._ended = trio.Event()
         self._mourners: list[Callable[[], object]] = []
         self._last_acts: list[Callable[[], object]] = []
@@ -79,6 +83,28 @@ class Process:
         cannot stop it earlier; every handle it holds is shut by then.
         """
         self._end(ExitStatus("killed"))
+
+    def terminate(self) -> None:
+        """Ask it to leave, as SIGTERM does: its handler of that signal is called as this process, at this very instant; a
+        stopped one hears of it when it goes on. A process without a handler is killed by it.
+
+        `trio.open_signal_receiver(signal.SIGTERM)` and `signal.signal` set handlers, also in a simulation. A handler that
+        raises ends the process there, without unwinding what its tasks were at.
+        """
+        if not self.alive:
+            return
+        if self.paused:
+            self._is_asked_to_leave = True
+            return
+        self.host.world.trace.record("terminate", self.label)
+        guard = here()
+        handler = guard.handlers.get((self.pid, int(signal.SIGTERM)), signal.SIG_DFL) if guard else signal.SIG_DFL
+        if handler == signal.SIG_DFL:
+            self.kill()
+        elif handler != signal.SIG_IGN:
+            context = contextvars.copy_context()
+            context.run(OWNER.set, self)
+            context.run(self._handle, handler)
 
     def upgrade(self, fn: Callable[..., Awaitable[Any]], *args: Any, version: str | None = None) -> Process:
         """Kill it, and start other code in its place: same host, disk and name, another id. Returns the new process."""
@@ -152,6 +178,14 @@ class Process:
                 raise mistake
             self._leave(ExitStatus("exited", value))
 
+    def _handle(self, handler: Callable[[int, None], object]) -> None:
+        try:
+            handler(int(signal.SIGTERM), None)
+        except SystemExit as leaving:
+            self._leave(ExitStatus("failed", error=leaving) if leaving.code else ExitStatus("exited"))
+        except Exception as error:  # noqa: BLE001  # an operating system takes whatever a program ends with
+            self._leave(ExitStatus("failed", error=error))
+
     def _leave(self, status: ExitStatus) -> None:
         """End by itself, unless it is killed over what is still to be done."""
         with contextlib.suppress(ProcessDead):
@@ -163,6 +197,9 @@ class Process:
         world = self.host.world
         if self.alive and not self.paused and world.now_ns >= self._stalled_until_ns:
             world.kernel.resume(self)
+        if self._is_asked_to_leave and not self.paused:
+            self._is_asked_to_leave = False
+            self.terminate()
 
     def _end(self, status: ExitStatus) -> None:
         if self.status is not None:

@@ -30,7 +30,8 @@ class Active:
         self.files: dict[int, Any] = {}
         #: The open files of each simulated process that may hold what was not written yet, in the order of opening.
         self.buffers: dict[Any, weakref.WeakValueDictionary[Any, Any]] = {}
-        #: What simulated processes want to be done at signals, by process id and number; nobody sends any.
+        #: What simulated processes want to be done at signals, by process id and number; of these only SIGTERM
+        #: is ever sent, by `Process.terminate`.
         self.handlers: dict[tuple[int, int], Any] = {}
         self._noise: random.Random | None = None
 

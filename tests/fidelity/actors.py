@@ -5,6 +5,7 @@ Each is an async function of the files that it may use and of its arguments. As 
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,19 @@ async def writer(files: Files) -> None:
         await trio.sleep_forever()
     finally:
         files.open("/unwound", create=True).close()
+
+
+async def polite(files: Files) -> None:
+    """Clean up and end once it is asked to leave; what it was at is unwound."""
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        files.open("/ready", create=True).close()
+        try:
+            async for _ in signals:
+                break
+        finally:
+            files.open("/unwound", create=True).close()
+    await trio.sleep(0.05)
+    files.open("/left", create=True).close()
 
 
 async def ticker(files: Files) -> None:

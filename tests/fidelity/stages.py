@@ -231,6 +231,7 @@ class Actor(Protocol):
     """A process of its own, on the server's machine."""
 
     def kill(self) -> None: ...
+    def terminate(self) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     async def wait(self) -> object: ...
@@ -258,6 +259,9 @@ class RealActor:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def terminate(self) -> None:
+        self.process.terminate()
 
     def pause(self) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)

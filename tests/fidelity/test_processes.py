@@ -143,6 +143,31 @@ def test_a_stopped_process_does_nothing_and_can_be_killed(tmp_path: Path) -> Non
     assert agree(program, tmp_path) == [False, True, False]
 
 
+def test_a_process_that_is_asked_to_leave_does_so_in_order_or_is_killed(tmp_path: Path) -> None:
+    """SIGTERM: whoever has a handler unwinds and takes its time, also when it was stopped as it was asked; others are dead."""
+
+    async def program(stage: Stage) -> list[list[str]]:
+        seen: list[list[str]] = []
+        for name, is_stopped in (("polite", False), ("polite", True), ("writer", False)):
+            actor = stage.start(name)
+            await until_there(stage, "ready")
+            if is_stopped:
+                actor.pause()
+            actor.terminate()
+            if is_stopped:
+                await trio.sleep(0.2)
+                seen.append(stage.files.listdir("/"))
+                actor.resume()
+            await actor.wait()
+            seen.append(stage.files.listdir("/"))
+            for file in seen[-1]:
+                stage.files.unlink(f"/{file}")
+        return seen
+
+    polite = ["left", "ready", "unwound"]
+    assert agree(program, tmp_path) == [polite, ["ready"], polite, ["data", "ready"]]
+
+
 @contextlib.contextmanager
 def small_memory(tmp_path: Path) -> Iterator[Path]:
     """A control group that may use 64 MiB."""
