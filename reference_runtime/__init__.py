@@ -22,7 +22,7 @@ The map, from the bottom up; each module imports only what stands above it:
   runner: how these move in the store, the server and a worker;
 - unparking: another chance for what was put aside; ids: what may be one; connections: how many, and for how long;
   recognising: a secret however it is written; binding: which log belongs to the file;
-- log: events and ids, one JSON object a line; memory: what was freed is kept;
+- log: events and ids, one JSON object a line; memory: what was freed is kept; durations: as people write them;
 - __main__: `python -m reference_runtime serve | worker | submit | status | tasks | signal | decide | events | … | doctor`.
 
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.

@@ -19,7 +19,7 @@ import trio
 
 from reference_runtime import cli
 from reference_runtime.bounding import AtMost
-from reference_runtime.cli import client_of, say
+from reference_runtime.cli import client_of, complaining_of_silence, say
 from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
@@ -125,7 +125,7 @@ async def worker(options: argparse.Namespace) -> None:
         raise Refusal("bad-setting", str(error)) from None
     log = to_standard_error() if options.log == "info" else OFF
     one = Worker(
-        client_of(options, _complaining_of_silence("{}:{}".format(*options.server), log)),
+        client_of(options, complaining_of_silence(options, log)),
         tools,
         name=options.name,
         slots=options.slots,
@@ -171,18 +171,6 @@ async def _when_told(stop: Callable[[], object]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async for _ in signals:
             stop()
-
-
-def _complaining_of_silence(address: str, log: Log) -> Callable[[float], None]:
-    """What tells that a server is silent: the log where there is one, whose lines are all JSON, else a line of its own."""
-
-    def complain(seconds: float) -> None:
-        if log is OFF:
-            message = f"warning: no answer from {address} for {seconds:.0f} s; going on trying"
-            print(message, file=sys.stderr, flush=True)  # noqa: T201 - the command's output
-        log("unanswering", server=address, seconds=round(seconds, 3))
-
-    return complain
 
 
 def _complain(code: int, message: str) -> int:

@@ -15,30 +15,43 @@ import trio
 
 from reference_runtime import jsontext
 from reference_runtime.client import Client
-from reference_runtime.handle import NS, Patience
+from reference_runtime.handle import NS, Patience, Unreachable
+from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.rpc import TASKS_MAX
 
 ENDS = ("done", "failed", "cancelled", "blocked")
 WATCH_S = 0.05
+#: How long the server may give no answer, and how long once it has given one and is waited for: that outlasts a restart.
 PATIENCE_NS = 10 * NS
+OUTAGE_NS = 60 * NS
 
 
 async def submit(options: argparse.Namespace) -> int:
     """Have a task done; with --wait, see it to its end."""
-    async with client_of(options) as client:
+    async with client_of(options, complaining_of_silence(options)) as client:
         receipt = await client.submit(options.task, _plan_in(options.plan))
         if not options.wait:
             say({"task": receipt.task, "attempt": receipt.attempt})
             return 0
-        is_told = False
-        while (standing := await client.status(options.task, explain=True))["state"] not in ENDS:
-            if standing["missing"] is not None and not is_told:
-                is_told = True
-                print(f"warning: {standing['missing']}", file=sys.stderr, flush=True)  # noqa: T201 - the command's output
-            await trio.sleep(WATCH_S)
+        _outlast_a_restart(client, options)
+        try:
+            standing = await _end_of(client, options.task)
+        except Unreachable as error:
+            raise Unreachable(f"{error}; the task is kept: submit it again with --wait to go on waiting") from error
         say(standing)
         return 0 if standing["state"] == "done" else 1
+
+
+async def _end_of(client: Client, task: str) -> Json:
+    """The status of a task once it has ended; what is missing meanwhile is told once, on standard error."""
+    is_told = False
+    while (standing := await client.status(task, explain=True))["state"] not in ENDS:
+        if standing["missing"] is not None and not is_told:
+            is_told = True
+            _warn(standing["missing"])
+        await trio.sleep(WATCH_S)
+    return standing
 
 
 async def status(options: argparse.Namespace) -> None:
@@ -92,10 +105,12 @@ async def retry(options: argparse.Namespace) -> None:
 async def events(options: argparse.Namespace) -> None:
     """Show what happened to a task, one event a line, and last the cursor to come back with."""
     after = options.after
-    async with client_of(options) as client:
+    async with client_of(options, complaining_of_silence(options)) as client:
         while True:
-            page = await client.events(options.task, after)
+            page = await _events_past(client, options.task, after)
             after = page["next"]
+            if options.follow:
+                _outlast_a_restart(client, options)
             if not all(say(event) for event in page["events"]):
                 return
             is_over = any(frame["kind"] == "end" for frame in page["control"])
@@ -104,6 +119,14 @@ async def events(options: argparse.Namespace) -> None:
                 return
             if not page["events"]:
                 await trio.sleep(WATCH_S)
+
+
+async def _events_past(client: Client, task: str, after: int) -> Json:
+    """A page of events. Raises `Unreachable` with what to come back with."""
+    try:
+        return await client.events(task, after)
+    except Unreachable as error:
+        raise Unreachable(f"{error}; go on with --after {after}, nothing before it was left out") from error
 
 
 async def tasks(options: argparse.Namespace) -> None:
@@ -131,8 +154,32 @@ async def artifacts(options: argparse.Namespace) -> None:
 
 
 def client_of(options: argparse.Namespace, on_silence: Callable[[float], object] | None = None) -> Client:
-    """A client of the server that the options name, which gives up after `PATIENCE_NS`."""
-    return Client(*options.server, patience=Patience(total_ns=PATIENCE_NS), on_silence=on_silence)
+    """A client of the server that the options name, which is as patient as they say."""
+    patience = Patience(total_ns=options.patience_ns or PATIENCE_NS)
+    return Client(*options.server, patience=patience, on_silence=on_silence)
+
+
+def _outlast_a_restart(client: Client, options: argparse.Namespace) -> None:
+    """Have a client wait longer from now on: its server was there, and is likely to come back. Every question may be repeated,
+    and a cursor means the same to whoever serves the store, so nothing is missed or seen twice.
+    """
+    client.patience = Patience(total_ns=options.patience_ns or OUTAGE_NS)
+
+
+def complaining_of_silence(options: argparse.Namespace, log: Log = OFF) -> Callable[[float], None]:
+    """What tells that a server is silent: the log where there is one, whose lines are all JSON, else a line of its own."""
+    address = "{}:{}".format(*options.server)
+
+    def complain(seconds: float) -> None:
+        if log is OFF:
+            _warn(f"no answer from {address} for {seconds:.0f} s; going on trying")
+        log("unanswering", server=address, seconds=round(seconds, 3))
+
+    return complain
+
+
+def _warn(what: str) -> None:
+    print(f"warning: {what}", file=sys.stderr, flush=True)  # noqa: T201 - the command's output
 
 
 def say(data: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from reference_runtime import jsontext
 from reference_runtime.connections import CONNECTIONS_MAX
+from reference_runtime.durations import nanoseconds, spelled
 from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.ids import fault_of
 from reference_runtime.model import APPROVERS, Policy
@@ -22,6 +23,7 @@ COUNT_MAX = 10**18
 #: Real receivers are out for minutes and hours: with the policy's own limit of a second all tries would be used up by then.
 BACKOFF_NS_MAX = 60 * 1_000_000_000
 TURN_NS = LEASE_NS // 2
+PATIENCE = "how long the server may give no answer (10s; 60s for --wait and --follow once it has given one)"
 #: Questions of one search: as many as calls of one operation, so that a search outlasts the same outages.
 LOOKUPS_MAX = Policy().tries_max
 
@@ -37,11 +39,13 @@ def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     def add(name: str, *, task: bool = False) -> Any:
         command = commands[name]
         one = added.add_parser(name, help=command.__doc__, description=command.__doc__)
-        one.set_defaults(command=command)
+        one.set_defaults(command=command, patience_ns=None)
         if task:
             one.add_argument("task", help="the task's id")
         if name != "serve":
             one.add_argument("--server", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS})")
+        if name not in ("serve", "worker"):
+            one.add_argument("--patience", type=_duration(1), dest="patience_ns", metavar="DURATION", help=PATIENCE)
         return one
 
     _add_serve(add)
@@ -92,7 +96,7 @@ def _add_serve(add: Add) -> None:
     serving.add_argument(
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
-    _add_count(serving, "--lease-ns", LEASE_NS, "how long silence keeps work")
+    _add_duration(serving, "--lease", LEASE_NS, "how long silence keeps work")
     serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
     _add_count(serving, "--tries-max", Policy().tries_max, "calls of one operation at most; a plan may ask for fewer")
     _add_count(serving, "--lookups-max", LOOKUPS_MAX, "questions at most in one search for what became of a call")
@@ -102,7 +106,7 @@ def _add_serve(add: Add) -> None:
         Policy().deaths_max,
         "workers that may be lost over one operation, or one turn, before it is set aside",
     )
-    _add_count(serving, "--backoff-max-ns", BACKOFF_NS_MAX, "how long the wait between two tries may grow")
+    _add_duration(serving, "--backoff-max", BACKOFF_NS_MAX, "how long the wait between two tries may grow")
     _add_count(serving, "--connections-max", CONNECTIONS_MAX, "connections open at once; one more is refused")
     serving.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
     serving.add_argument(
@@ -144,15 +148,36 @@ def _add_worker(add: Add) -> None:
     )
     working.add_argument("--name", default="worker", help="what its executions are called (worker)")
     _add_count(working, "--slots", SLOTS, "operations at a time")
-    _add_count(working, "--call-timeout-ns", CALL_NS, "how long a call may take")
-    _add_count(working, "--turn-ns", TURN_NS, "how long a workflow may compute between awaits, at most half of a lease")
-    _add_count(working, "--grace-ns", GRACE_NS, "how long a stop waits for calls under way", low=0)
+    _add_duration(working, "--call-timeout", CALL_NS, "how long a call may take")
+    _add_duration(working, "--turn", TURN_NS, "how long a workflow may compute between awaits, at most half of a lease")
+    _add_duration(working, "--grace", GRACE_NS, "how long a stop waits for calls under way", low=0)
     working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
 
 
 def _add_count(command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1) -> None:
     """An option that is a whole number."""
     command.add_argument(name, type=_count(low), default=default, help=f"{what} ({default})")
+
+
+def _add_duration(command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1) -> None:
+    """An option that is a duration, and its like in nanoseconds, `NAME-ns`; one of the two may be given."""
+    options, kept = command.add_mutually_exclusive_group(), f"{name[2:].replace('-', '_')}_ns"
+    options.add_argument(
+        name,
+        type=_duration(low),
+        default=default,
+        dest=kept,
+        metavar="DURATION",
+        help=f"{what}: 5s, 250ms, … ({spelled(default)})",
+    )
+    options.add_argument(
+        f"{name}-ns",
+        type=_count(low),
+        default=argparse.SUPPRESS,
+        dest=kept,
+        metavar="N",
+        help="the same in nanoseconds",
+    )
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -176,6 +201,21 @@ def _count(low: int) -> Callable[[str], int]:
         if not low <= number <= COUNT_MAX:
             raise argparse.ArgumentTypeError(f"{text!r:.80} is no whole number from {low} to {COUNT_MAX}")
         return number
+
+    return read
+
+
+def _duration(low: int) -> Callable[[str], int]:
+    """A reader of durations in nanoseconds, within the bounds of `_count`."""
+
+    def read(text: str) -> int:
+        try:
+            ns = nanoseconds(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        if not low <= ns <= COUNT_MAX:
+            raise argparse.ArgumentTypeError(f"{text!r:.80} is not from {spelled(low)} to {spelled(COUNT_MAX)}")
+        return ns
 
     return read
 
