@@ -3,7 +3,7 @@
 The map, from the bottom up; each module imports only what stands above it:
 
 - model: states, the table of legal transitions, and the values that travel;
-- leaves, plan, spelling, documents: a plan's JSON in, steps with dependencies out;
+- promises: what tools promise, also those of one's own; leaves, plan, spelling, documents: a plan's JSON in, steps out;
 - integrity, records, schema: the store's file with its checksums, its tables and settings, and owning it;
 - rows: the one way a row changes, fenced by state, generation and version;
 - audit, delivery, budget, artifacts, checks, children: what is told, spent, published, checked and owned; particulars: where
@@ -34,6 +34,7 @@ from reference_runtime.evolution import Code
 from reference_runtime.handle import Handle, Patience, Unreachable
 from reference_runtime.model import Policy, Receipt, Refusal
 from reference_runtime.plan import PlanError
+from reference_runtime.promises import Promise
 from reference_runtime.schema import StoreError
 from reference_runtime.server import Server
 from reference_runtime.store import Store
@@ -49,6 +50,7 @@ __all__ = [
     "Patience",
     "PlanError",
     "Policy",
+    "Promise",
     "Receipt",
     "Refusal",
     "Rejected",

@@ -28,6 +28,7 @@ from reference_runtime.handle import NS, Unreachable
 from reference_runtime.log import OFF, Log, to_standard_error
 from reference_runtime.memory import keep_freed
 from reference_runtime.model import Refusal
+from reference_runtime.promises import load_declared
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import Server
 from reference_runtime.store import Store
@@ -98,7 +99,8 @@ async def _listening(stack: AsyncExitStack, host: str, port: int) -> list[trio.S
 
 
 async def _serve(options: argparse.Namespace, listeners: list[trio.SocketListener], log: Log) -> None:
-    store = Store.open(options.store, policy=policy_of(options), transforms=load_transforms(*options.transforms))
+    transforms, tools = load_transforms(*options.transforms), load_declared(*options.tools)
+    store = Store.open(options.store, policy=policy_of(options), transforms=transforms, tools=tools)
     store.forget_when_told(os.environ)
     room = descriptors_for(options.connections_max)
     if room < options.connections_max:

@@ -219,7 +219,7 @@ class Acceptance(Progress, Particulars, Reconcile):
         """The limits of one operation: the policy's, or what its plan asks for."""
         spec = json.loads(op.spec)
         tries = spec.get("tries") or (self.policy.compensations_max if op.kind == "compensate" else None)
-        return limits_of(self.policy, tries, spec.get("elapsed_ns"))
+        return limits_of(self.policy, tries, spec.get("elapsed_ns"), spec.get("declared"))
 
     def backoff_ns(self, tries: int, retry_after_ns: int = 0) -> int:
         """How long to wait after `tries` tries, from the store's own source of chance."""

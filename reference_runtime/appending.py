@@ -15,7 +15,7 @@ from reference_runtime import documents, plan
 from reference_runtime.approvals import Approval
 from reference_runtime.commands import ABANDON
 from reference_runtime.control import Control
-from reference_runtime.leaves import SEMANTICS, PlanError, Step, read_leaf
+from reference_runtime.leaves import PlanError, Step, Tools, read_leaf
 from reference_runtime.model import Json, Move, canonical
 from reference_runtime.rows import Operation
 
@@ -156,20 +156,20 @@ def _mentioned(spec: Json) -> tuple[Json, ...]:
     return (*([spec["action"]] if "action" in spec else []), *spec.get("others", ()))
 
 
-def steps_of(commands: Sequence[Json]) -> dict[str, Step]:
+def steps_of(commands: Sequence[Json], tools: Tools) -> dict[str, Step]:
     """The operations that commands ask for, by id. Raises `PlanError` for one that cannot be."""
     leaves = [leaf for one in commands if one["kind"] != ABANDON for leaf in (one["spec"], *_mentioned(one["spec"]))]
-    return {leaf["id"]: _step(leaf) for leaf in leaves}
+    return {leaf["id"]: _step(leaf, tools) for leaf in leaves}
 
 
-def _step(leaf: Json) -> Step:
+def _step(leaf: Json, tools: Tools) -> Step:
     if leaf["op"] in DECISIONS:
         return Step(leaf["id"], leaf["op"], subject=leaf.get("of"))
     try:
-        step = read_leaf(leaf["op"], leaf, SEMANTICS)
+        step = read_leaf(leaf["op"], leaf, tools)
     except KeyError as error:
         raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
     if step.kind == "child":  # before anything is set aside for it
-        documents.parse(step.more["plan"])
+        documents.parse(step.more["plan"], tools)
         plan.check_share(step)
     return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))

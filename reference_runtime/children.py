@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from reference_runtime.budget import SHARED
 from reference_runtime.checks import Checks
-from reference_runtime.documents import INTERPRETER
+from reference_runtime.documents import INTERPRETER, undeclared
 from reference_runtime.ids import CHILD_ID_CHARACTERS_MAX
 from reference_runtime.model import Json, Outcome, Report, canonical
+from reference_runtime.promises import Promise
 from reference_runtime.rows import Operation
 
 DETACHED = "detached"
@@ -38,6 +40,8 @@ def share_of(spec: Json) -> Json:
 
 class Children(Checks):
     """Admission, ends and stopping of child tasks."""
+
+    tools: Mapping[str, Promise]
 
     @abstractmethod
     def _admit(self, task: str, plan: Json) -> None:
@@ -74,6 +78,8 @@ class Children(Checks):
         """Why there can be no such child: a code in kebab-case, `: `, a text."""
         if self._row("SELECT 1 FROM task WHERE id = ?", child) is not None:
             return f"child-id-taken: there is a task {child!r} already"
+        if (tool := undeclared(json.loads(op.spec)["plan"], self.tools)) is not None:
+            return f"no-service: the child calls {tool!r:.80}, which is declared no more; there are {', '.join(self.tools)}"
         if len(child) > CHILD_ID_CHARACTERS_MAX:
             return f"child-id-too-long: it would have {len(child)} characters; at most {CHILD_ID_CHARACTERS_MAX}"
         above = self._value(

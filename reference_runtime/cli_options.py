@@ -12,6 +12,7 @@ from reference_runtime.durations import nanoseconds, spelled
 from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.ids import fault_of
 from reference_runtime.model import APPROVERS, Policy
+from reference_runtime.promises import load_declared
 from reference_runtime.rpc import STATES, TASKS
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
@@ -119,6 +120,7 @@ def _add_serve(add: Add) -> None:
     serving.add_argument(
         "--transforms", metavar="MODULE", action="append", default=[], help="a module with transforms; may be repeated"
     )
+    _add_tools(serving, "that may be called")
 
 
 def _add_worker(add: Add) -> None:
@@ -127,6 +129,7 @@ def _add_worker(add: Add) -> None:
     working.add_argument(
         "--workflows", metavar="MODULE", action="append", default=[], help="a module with workflows; may be repeated"
     )
+    _add_tools(working, "that it carries out")
     working.add_argument("--code", metavar="VERSION", default="1", help="the version of the code that it runs (1)")
     working.add_argument(
         "--older",
@@ -152,6 +155,11 @@ def _add_worker(add: Add) -> None:
     _add_duration(working, "--turn", TURN_NS, "how long a workflow may compute between awaits, at most half of a lease")
     _add_duration(working, "--grace", GRACE_NS, "how long a stop waits for calls under way", low=0)
     working.add_argument("--log", choices=("off", "info"), default="off", help="JSON lines on standard error (off)")
+
+
+def _add_tools(command: argparse.ArgumentParser, which: str) -> None:
+    what = f"a file that declares tools of one's own {which}; may be repeated"
+    command.add_argument("--tools", metavar="FILE", action="append", default=[], help=what)
 
 
 def _add_count(command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1) -> None:
@@ -233,9 +241,12 @@ def policy_of(options: argparse.Namespace) -> Policy:
 
 
 def code_of(options: argparse.Namespace) -> Code:
-    """What a worker says of its code; the policy is the one that its other options are for, where none is named."""
+    """What a worker says of its code; the policy is the one that its other options are for, where none is named. Raises as
+    `load_declared`.
+    """
     meant: CodePolicy = "transform" if options.transform else "compatible" if options.older else "refuse"
-    return Code(options.code, options.policy or meant, tuple(options.older), dict(options.transform))
+    tools = {name: one.semantics for name, one in load_declared(*options.tools).items()}
+    return Code(options.code, options.policy or meant, tuple(options.older), dict(options.transform), tools)
 
 
 def _pair(text: str) -> tuple[str, str]:

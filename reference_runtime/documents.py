@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from reference_runtime import plan, spelling
-from reference_runtime.leaves import PlanError, Step
+from reference_runtime.leaves import PlanError, Step, Tools
 from reference_runtime.model import Json
 from reference_runtime.plan import Terms
+from reference_runtime.promises import KNOWN
 
 INTERPRETER = "interpret"
 FIELDS = ("version", "workflow", "input", "allowance", "deadline_ns", "code")
@@ -37,20 +38,34 @@ def workflow_of(document: object) -> tuple[str, Any] | None:
     return name, document.get("input")
 
 
-def parse(document: object) -> tuple[Step, ...]:
+def parse(document: object, tools: Tools = KNOWN) -> tuple[Step, ...]:
     """The steps that are known at once: those of a plan, none of a workflow. Raises as `plan.parse`."""
     found = workflow_of(document)
     if found is None:
-        return plan.parse(document)
+        return plan.parse(document, tools)
     terms(document)
     if found[0] == INTERPRETER:
-        plan.parse(found[1])
+        plan.parse(found[1], tools)
     return ()
 
 
-def read_again(document: object) -> tuple[Step, ...]:
+def read_again(document: object, tools: Tools = KNOWN) -> tuple[Step, ...]:
     """The steps, as of `parse`, of a document that was admitted, by itself or in that of a parent."""
-    return plan.read_again(document) if workflow_of(document) is None else ()
+    return plan.read_again(document, tools) if workflow_of(document) is None else ()
+
+
+def undeclared(document: object, tools: Tools) -> str | None:
+    """A tool that a plan calls which was admitted, or a child of it, and that is not there any more; nothing of a workflow."""
+    todo: list[Any] = [document]
+    while todo:
+        one = todo.pop()
+        if not isinstance(one, dict):
+            continue
+        if isinstance(tool := one.get("service"), str) and tool not in tools:
+            return tool
+        todo += one.get("children") or ()
+        todo += (one.get("root"), one.get("plan"))
+    return None
 
 
 def check_spelling(document: object) -> None:

@@ -31,5 +31,5 @@ def nanoseconds(text: str) -> int:
 
 def spelled(ns: int) -> str:
     """A duration in the largest unit of which it is a whole number, as `nanoseconds` reads it."""
-    unit = next((unit for unit in reversed(UNITS) if ns % UNITS[unit] == 0), "ns") if ns else "s"
+    unit = next(unit for unit in reversed([*UNITS]) if ns % UNITS[unit] == 0) if ns else "s"
     return f"{ns // UNITS[unit]}{unit}"

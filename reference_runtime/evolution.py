@@ -25,6 +25,7 @@ import attrs
 from reference_runtime import jsontext
 from reference_runtime.audit import Audit
 from reference_runtime.model import Json, Policy, Refusal, canonical, digest
+from reference_runtime.promises import KNOWN, TAKEN, Promise, pair
 
 CodePolicy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
 #: What is saved of a task, in and out: `{"params": {call: its parameters}, "input": a workflow's input}`. Pure, same ids.
@@ -95,6 +96,7 @@ class Code:
     policy: CodePolicy = "refuse"
     older: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     transforms: Mapping[str, str] = attrs.field(factory=dict)  # older version → the function's name
+    tools: Mapping[str, str] = attrs.field(factory=dict)  # those of one's own that it can carry out → what they promise
 
     @property
     def continues(self) -> tuple[str, ...]:
@@ -111,17 +113,27 @@ class Code:
         """The versions whose workflows it may try to follow."""
         return (*self.continues, *self.older) if self.policy == "replay" else self.continues
 
+    def to_json(self) -> Json:
+        """As `from_json` takes it."""
+        return attrs.asdict(self, filter=lambda field, value: field.name != "tools" or bool(value))
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Code:
         """What a worker says of itself. Raises `Refusal` (`bad-code`)."""
-        for name, wanted, called in (("older", (list, tuple), "a list"), ("transforms", (dict,), "an object")):
+        kinds = (
+            ("older", (list, tuple), "a list"),
+            ("transforms", (dict,), "an object"),
+            ("tools", (dict,), "an object"),
+        )
+        for name, wanted, called in kinds:
             if name in data and not isinstance(data[name], wanted):
                 raise Refusal("bad-code", f"code: {name} must be {called}; got {data[name]!r:.80}")
         try:
             one = cls(**data)
         except TypeError as error:
             raise Refusal("bad-code", f"code: {error}") from None
-        texts: tuple[Any, ...] = (one.version, *one.older, *one.transforms, *one.transforms.values())
+        carried = (*one.transforms, *one.transforms.values(), *one.tools, *one.tools.values())
+        texts: tuple[Any, ...] = (one.version, *one.older, *carried)
         are_texts = all(isinstance(text, str) and text != "" for text in texts)  # whatever came over the wire
         if one.policy not in get_args(CodePolicy) or not are_texts:
             raise Refusal(
@@ -138,6 +150,10 @@ class Evolution(Audit):
     """Pinning, carrying over and stranding."""
 
     transforms: Mapping[str, Transform] = MappingProxyType({})
+    tools: Mapping[str, Promise] = KNOWN
+    #: Tools of one's own, each with what it promises, of which there is work or may be: as they are declared here, and as
+    #: they were when what is open was admitted.
+    own: frozenset[str] = frozenset()
 
     def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
         super().__init__(db, policy, rng)
@@ -146,7 +162,7 @@ class Evolution(Audit):
     def introduce(self, execution: str, code: Code) -> None:
         """Write down what an execution runs."""
         with self._transaction():
-            said = canonical(attrs.asdict(code))
+            said = canonical(code.to_json())
             self.db.execute("INSERT OR REPLACE INTO execution VALUES (?, ?)", (execution, said))
             self._codes.pop(execution, None)
 
@@ -166,6 +182,39 @@ class Evolution(Audit):
         """The versions whose work an execution may be given, as JSON; None where there is no limit."""
         code = None if execution is None else self.code_of(execution)
         return None if code is None else canonical(code.continues)
+
+    # -- tools of one's own
+
+    def declare(self, tools: Mapping[str, Promise]) -> None:
+        """Know tools of one's own from now on. What was admitted keeps the promise that it was admitted with."""
+        rows = self._rows(
+            "SELECT DISTINCT tool, semantics FROM operation WHERE state IN ('planned', 'dispatched', 'unknown')"
+        )
+        self.tools = {**KNOWN, **tools}
+        self.own = frozenset(
+            (
+                *(pair(name, one.semantics) for name, one in tools.items()),
+                *(pair(name, semantics) for name, semantics in rows if name and name not in TAKEN),
+            )
+        )
+
+    def beyond(self, execution: str | None) -> list[str]:
+        """Which tools an execution may not be given work of: of one's own, and not what it has declared, as promised."""
+        if not self.own or execution is None:
+            return []
+        code = self.code_of(execution)
+        able = set[str]() if code is None else {pair(name, promise) for name, promise in code.tools.items()}
+        return sorted(self.own - able)
+
+    def within(self, execution: str | None, number: int) -> tuple[str, tuple[str, ...]]:
+        """A further condition on the operation `o`, for parameter `number`, and its value: that an execution can carry it out;
+        nothing where it can carry out whatever there is.
+        """
+        beyond = self.beyond(execution)
+        if not beyond:
+            return "", ()
+        pairs = f"(SELECT value FROM json_each(?{number}))"
+        return f" AND o.tool || ' ' || ifnull(o.semantics, '') NOT IN {pairs}", (canonical(beyond),)
 
     def pin(self, attempt: str, code: str | None, schema: int) -> None:
         """Write down by which code an attempt is to be carried out, and in which schema; a child is of its owner's code."""

@@ -12,19 +12,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from reference_runtime.model import AMOUNT_MAX, Json, Kind, Refusal, Semantics
+from reference_runtime.promises import CHECKER, MODEL, STORE, Promise
 
-#: What the receiver behind each known tool promises; it alone decides what an unknown outcome permits.
-SEMANTICS: Mapping[str, Semantics] = {
-    "ledger": "keyed",
-    "registry": "lookup",
-    "mailer": "blind",
-    "reader": "read",
-    "flaky": "keyed",
-    "fenced": "fenced",
-    "operation": "keyed",
-}
-#: Tools that belong to a kind of leaf and are not called by name.
-MODEL, STORE, CHECKER = "model", "store", "checker"
 PARTS_MAX = 10_000
 #: The most bytes of one artifact: they are made, and their digest taken, in memory, while everybody else waits.
 SIZE_MAX = 256 * 1024 * 1024
@@ -81,13 +70,14 @@ class Step:
         }
 
 
-Tools: TypeAlias = Mapping[str, Semantics]
+#: The tools that can be called, and what they promise.
+Tools: TypeAlias = Mapping[str, Promise]
 _Reader: TypeAlias = Callable[[Json, Tools], Step]
 
 
-def read_leaf(kind: str, data: Json, semantics: Tools) -> Step:
+def read_leaf(kind: str, data: Json, tools: Tools) -> Step:
     """The step of a leaf; what it needs and guards it is not known here. Raises `PlanError`."""
-    return READERS[kind](data, semantics)
+    return READERS[kind](data, tools)
 
 
 def field(data: Json, name: str, wanted: type, default: Any = None) -> Any:
@@ -136,52 +126,55 @@ def _given(data: Json, **readers: Callable[[str], Any]) -> Json:
     return {name: reader(name) for name, reader in readers.items() if data.get(name) is not None}
 
 
-def _service(data: Json, semantics: Tools) -> tuple[str, Semantics]:
+def _service(data: Json, tools: Tools) -> tuple[str, Promise]:
     tool = field(data, "service", str)
-    if tool not in semantics:
-        raise wrong(data, f"no service {tool!r}; there are {', '.join(semantics)}")
-    return tool, semantics[tool]
+    if tool not in tools:
+        raise wrong(
+            data, f"no service {tool!r:.80}; there are {', '.join(tools)}; serve --tools declares one of your own"
+        )
+    return tool, tools[tool]
 
 
 def _limits(data: Json) -> Json:
     return _given(data, tries=lambda name: count(data, name, 1), elapsed_ns=lambda name: count(data, name, 0))
 
 
-def _terms(data: Json) -> Json:
-    """What holds for a request to a tool, whether it does something or undoes it."""
-    return _limits(data) | _given(
+def _terms(data: Json, promise: Promise) -> Json:
+    """What holds for a request to a tool, whether it does something or undoes it; `declared` holds for all of the tool's."""
+    given = _given(
         data,
         secret=lambda name: field(data, name, str),
         lookups=lambda name: names(data, name, LOOKUPS),
     )
+    return _limits(data) | given | ({"declared": promise.limits} if promise.limits else {})
 
 
-def _call(data: Json, semantics: Tools) -> Step:
-    tool, promise = _service(data, semantics)
+def _call(data: Json, tools: Tools) -> Step:
+    tool, promise = _service(data, tools)
     return Step(
         data["id"],
         "call",
         tool=tool,
-        semantics=promise,
+        semantics=promise.semantics,
         params=field(data, "params", dict, {}),
         carries=names(data, "carries"),
         script=names(data, "script"),
         tolerate=field(data, "tolerate", bool, False),
-        more=_terms(data),
+        more=_terms(data, promise),
     )
 
 
-def _compensate(data: Json, semantics: Tools) -> Step:
-    tool, promise = _service(data, semantics)
+def _compensate(data: Json, tools: Tools) -> Step:
+    tool, promise = _service(data, tools)
     return Step(
         data["id"],
         "compensate",
         tool=tool,
-        semantics=promise,
+        semantics=promise.semantics,
         params=field(data, "params", dict, {}),
         script=names(data, "script"),
         subject=field(data, "of", str),
-        more=_terms(data),
+        more=_terms(data, promise),
     )
 
 

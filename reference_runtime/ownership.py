@@ -103,15 +103,18 @@ class Ownership(Acceptance, Evolution):
 
     def runnable(self, now_ns: int, limit: int, execution: str | None = None) -> list[Operation]:
         """The operations a worker may take now, the longest due first: of work that the code of `execution` may go on with."""
-        where = f"WHERE o.due_ns <= ?2 AND NOT a.paused AND {FITS} ORDER BY o.due_ns, o.attempt, o.position LIMIT ?3"
-        return self._operations(where, self.fits(execution), now_ns, limit) if limit > 0 else []
+        within, beyond = self.within(execution, 4)
+        where = f"WHERE o.due_ns <= ?2 AND NOT a.paused AND {FITS}{within} ORDER BY o.due_ns, o.attempt, o.position LIMIT ?3"
+        return self._operations(where, self.fits(execution), now_ns, limit, *beyond) if limit > 0 else []
 
     def next_work_ns(self, execution: str | None = None) -> int | None:
         """When the next operation becomes claimable (by this execution)."""
+        within, beyond = self.within(execution, 2)
         due_ns: int | None = self._value(
             "SELECT o.due_ns FROM operation o JOIN attempt a ON a.id = o.attempt"
-            f" WHERE o.due_ns IS NOT NULL AND NOT a.paused AND {FITS} ORDER BY o.due_ns LIMIT 1",
+            f" WHERE o.due_ns IS NOT NULL AND NOT a.paused AND {FITS}{within} ORDER BY o.due_ns LIMIT 1",
             self.fits(execution),
+            *beyond,
         )
         return due_ns
 

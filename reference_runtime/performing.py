@@ -15,8 +15,8 @@ import attrs
 
 from reference_runtime.artifacts import SWEEP
 from reference_runtime.contents import content, cut, digest_of
-from reference_runtime.leaves import CHECKER, STORE
 from reference_runtime.model import Json, Ticket
+from reference_runtime.promises import CHECKER, STORE
 from reference_runtime.tools import Request, Tools, Unknown, Unsent
 
 #: Behind the id of a check: that it is made anew, and how often it was made.

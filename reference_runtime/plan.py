@@ -24,7 +24,6 @@ from reference_runtime.ids import fault_of
 from reference_runtime.leaves import (
     COUNT_MAX,
     READERS,
-    SEMANTICS,
     PlanError,
     Step,
     Tools,
@@ -34,8 +33,9 @@ from reference_runtime.leaves import (
     wrong,
 )
 from reference_runtime.model import AMOUNT_MAX, Json, Refusal, approval_digest, canonical
+from reference_runtime.promises import KNOWN
 
-__all__ = ["SEMANTICS", "PlanError", "Step", "Terms", "approval_digest", "parse", "read_again", "terms"]
+__all__ = ["PlanError", "Step", "Terms", "approval_digest", "parse", "read_again", "terms"]
 
 #: With all turns of loops, and all that children have.
 OPERATIONS_MAX = 10_000
@@ -69,32 +69,32 @@ class _Sum:
     stored: int = 0  # bytes
 
 
-def parse(data: object, semantics: Tools = SEMANTICS) -> tuple[Step, ...]:
-    """The steps of a plan, in written order; the plans of its children are read too. Raises `PlanError`, or `Refusal` with
-    `too-large` for one that comes to more than `STORED_MAX`.
+def parse(data: object, tools: Tools = KNOWN) -> tuple[Step, ...]:
+    """The steps of a plan that calls these tools, in written order; the plans of its children are read too. Raises `PlanError`,
+    or `Refusal` with `too-large` for one that comes to more than `STORED_MAX`.
     """
-    return _parse(data, semantics, _Sum(), 0)
+    return _parse(data, tools, _Sum(), 0)
 
 
-def read_again(data: object) -> tuple[Step, ...]:
+def read_again(data: object, tools: Tools = KNOWN) -> tuple[Step, ...]:
     """The steps of a plan that was admitted, by itself or in that of a parent; limits are for what is new."""
-    return _parse(data, SEMANTICS, None, 0)
+    return _parse(data, tools, None, 0)
 
 
-def _parse(data: object, semantics: Tools, total: _Sum | None, depth: int) -> tuple[Step, ...]:
+def _parse(data: object, tools: Tools, total: _Sum | None, depth: int) -> tuple[Step, ...]:
     """`total` takes what the plan comes to, None for one that was admitted; `depth` says how many parents it has."""
     if depth > CHILDREN_DEEP_MAX:
         raise PlanError(f"children have children {depth} deep; at most {CHILDREN_DEEP_MAX}")
     plan = _checked(data)
     terms(plan)
-    reader = _Reader(semantics, total, [] if total is None else _written(plan["root"]))
+    reader = _Reader(tools, total, [] if total is None else _written(plan["root"]))
     reader.read(plan["root"], (), (), 0)
     _bind_approvals(reader.steps)
     before = _Before(reader.steps)
     for step in reader.steps.values():
         _check_references(reader.steps, before, step)
         if step.kind == "child" and total is not None:
-            _parse(step.more["plan"], semantics, total, depth + 1)
+            _parse(step.more["plan"], tools, total, depth + 1)
             check_share(step)
     return tuple(reader.steps.values())
 
@@ -144,8 +144,8 @@ class _Reader:
     `written`: the ids in the tree, as they are written.
     """
 
-    def __init__(self, semantics: Tools, total: _Sum | None, written: Sequence[str]) -> None:
-        self.semantics = semantics
+    def __init__(self, tools: Tools, total: _Sum | None, written: Sequence[str]) -> None:
+        self.tools = tools
         self.total = total
         self.stems = {_stem(name) for name in written}
         self.names: dict[str, str] = {}  # what the operations of the loops around are called in the turn that is read
@@ -171,7 +171,7 @@ class _Reader:
         return self._add(step, before, guards)
 
     def _leaf(self, kind: str, data: Json, name: str) -> Step:
-        step = read_leaf(kind, data, self.semantics)
+        step = read_leaf(kind, data, self.tools)
         if self.total is not None:
             self._check_carries(step)
         if not self.names:

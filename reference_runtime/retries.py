@@ -7,6 +7,7 @@ this is it: a worker makes each invocation once. Every end has a reason, a stabl
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
@@ -46,10 +47,17 @@ class Limits:
     key_lifetime_ns: int
 
 
-def limits_of(policy: Policy, tries: int | None, elapsed_ns: int | None) -> Limits:
-    """The policy's limits, tightened by what the plan asks for one operation."""
-    most = policy.tries_max if tries is None else min(tries, policy.tries_max)
-    return Limits(most, policy.lookups_max, policy.deaths_max, elapsed_ns, policy.key_lifetime_ns)
+def limits_of(
+    policy: Policy, tries: int | None, elapsed_ns: int | None, declared: Mapping[str, int] | None = None
+) -> Limits:
+    """The policy's limits, tightened by what the plan asks for one operation, and by what is `declared` of its tool. Of how
+    long keys are remembered the declaration alone knows, where it says so.
+    """
+    said = declared or {}
+    most = min(limit for limit in (policy.tries_max, tries, said.get("tries")) if limit is not None)
+    elapsed = [limit for limit in (elapsed_ns, said.get("elapsed_ns")) if limit is not None]
+    lifetime_ns = said.get("key_lifetime_ns", policy.key_lifetime_ns)
+    return Limits(most, policy.lookups_max, policy.deaths_max, min(elapsed, default=None), lifetime_ns)
 
 
 def decide(remedy: Remedy, past: Past, limits: Limits, at_ns: int) -> tuple[Verdict, str]:

@@ -26,7 +26,7 @@ from reference_runtime.events import events
 from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
-from reference_runtime.missing import missing
+from reference_runtime.missing import missing, missing_tool
 from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
 from reference_runtime.presence import Presence
@@ -136,7 +136,12 @@ class Server(TurnVerbs):
             self.store.deliver(task)
         if not explain:
             return standing
-        return {**standing, "missing": None if self._is_new() else missing(self.store, task, self._runners.names())}
+        return {**standing, "missing": None if self._is_new() else self._missing(task)}
+
+    def _missing(self, task: str) -> str | None:
+        return missing(self.store, task, self._runners.names()) or missing_tool(
+            self.store, task, self._presence.there()
+        )
 
     async def events(self, task: str, after: int) -> Json:
         """What happened to a task past a cursor, and the cursor to come back with."""

@@ -24,6 +24,7 @@ from reference_runtime.evolution import Transform
 from reference_runtime.integrity import foreign
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
+from reference_runtime.promises import Promise, check_declared
 from reference_runtime.schema import SCHEMA_VERSION, StoreError, leave, open_database, parts
 from reference_runtime.unparking import Unparking
 
@@ -52,14 +53,17 @@ class Store(Unparking):
         policy: Policy | None = None,
         rng: random.Random | None = None,
         transforms: Mapping[str, Transform] | None = None,
+        tools: Mapping[str, Promise] | None = None,
         known: int = SCHEMA_VERSION,
     ) -> Store:
-        """Own the file at `path`; `transforms` carry what is saved over to newer code, `known` is the newest schema that the
-        program knows. Raises `schema.StoreError`.
+        """Own the file at `path`; `transforms` carry what is saved over to newer code, `tools` are those of one's own, `known`
+        is the newest schema that the program knows. Raises `schema.StoreError`, or `Refusal` (`bad-tools`).
         """
+        check_declared(tools or {})
         _refuse_foreign(path)
         store = cls(open_database(path, known), policy or Policy(), rng or random.Random(random.getrandbits(64)))
         store.transforms = transforms or {}
+        store.declare(tools or {})
         return store
 
     def close(self) -> None:
@@ -103,7 +107,7 @@ class Store(Unparking):
             if admission == "conflict":
                 raise Refusal("conflict", f"task {task!r} is known with another plan; use a new id")
             if admission == "new":
-                steps = parse(plan)
+                steps = parse(plan, self.tools)
                 check_spelling(plan)
                 if self.is_full(self.open_tasks()):
                     raise Refusal(
@@ -131,7 +135,7 @@ class Store(Unparking):
         return self.policy.tasks_max is not None and tasks >= self.policy.tasks_max
 
     def _admit(self, task: str, plan: Json) -> None:
-        self._create(task, canonical(plan), digest(plan), read_again(plan))
+        self._create(task, canonical(plan), digest(plan), read_again(plan, self.tools))
 
     def _create(self, task: str, plan: str, fingerprint: str, steps: tuple[Step, ...]) -> None:
         number = self._value("SELECT 1 + ifnull(max(number), 0) FROM attempt WHERE task = ?", task)

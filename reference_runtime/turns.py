@@ -67,7 +67,7 @@ class Turns(Appending):
             " VALUES (?, ?, ?, 1, 0, 0, 1, '[]')",
             (attempt, found[0], canonical(found[1])),
         )
-        for position, step in enumerate(plan.read_again(found[1]) if found[0] == INTERPRETER else ()):
+        for position, step in enumerate(plan.read_again(found[1], self.tools) if found[0] == INTERPRETER else ()):
             self._plan_operation(attempt, position, _asked_for_later(step))
 
     def tally(self, attempt: str) -> Tally:
@@ -281,7 +281,7 @@ class Turns(Appending):
         `turn.outcomes` is how many outcomes it was given; when there are more by then, the next turn is leased at once.
         `end` is empty while it goes on. Raises `PlanError` for an operation that cannot be.
         """
-        steps = steps_of(commands)
+        steps = steps_of(commands, self.tools)
         with self._transaction():
             if not self.holds_turn(turn):
                 return self._reject_turn(turn), None
@@ -301,7 +301,7 @@ class Turns(Appending):
             return False, None
         try:
             with self.db:  # a savepoint
-                following = self._continue(turn, code, commands, steps_of(commands), end, execution)
+                following = self._continue(turn, code, commands, steps_of(commands, self.tools), end, execution)
         except Refusal:  # whoever takes the turn is told of it
             self._forget_all()
             return False, None

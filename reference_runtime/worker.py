@@ -102,9 +102,7 @@ class Worker:
         async with self.client, trio.open_nursery() as nursery:
             asked = trio.current_time()
             with self._beginning:
-                welcome = await self.client.call(
-                    "hello", {"name": self.name, "code": attrs.asdict(self.code)}, FOR_EVER
-                )
+                welcome = await self.client.call("hello", {"name": self.name, "code": self.code.to_json()}, FOR_EVER)
                 self.execution, self._lease_s = welcome["execution"], welcome["lease_ns"] / NS
                 self.log("ready", execution=self.execution, seconds=round(trio.current_time() - asked, 6))
                 nursery.start_soon(self._keep_leases)

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from reference_runtime.commands import Outcome
-from reference_runtime.leaves import SEMANTICS
 from reference_runtime.model import UNKNOWN
+from reference_runtime.promises import SEMANTICS
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context
 
