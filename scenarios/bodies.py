@@ -188,7 +188,7 @@ def artifacts_of(body: _Body) -> tuple[ArtifactEntry, ...]:
 
 def _objects(body: _Body, name: str) -> tuple[Mapping[str, Any], ...]:
     rows = (body or {}).get(name)
-    return tuple(row for row in rows if isinstance(row, Mapping)) if isinstance(rows, list | tuple) else ()
+    return tuple(row for row in rows if isinstance(row, dict | Mapping)) if isinstance(rows, list | tuple) else ()
 
 
 def _rows(cls: type[T], body: _Body, name: str) -> tuple[T, ...]:
@@ -199,7 +199,7 @@ def _row(cls: type[T], row: Mapping[str, Any]) -> T:
     values: dict[str, Any] = {}
     for field, name, kind in _columns(cls):  # type: ignore[arg-type]
         value = row.get(name)
-        if type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool)):
+        if type(value) is kind or (value is not None and isinstance(value, kind) and not isinstance(value, bool)):
             values[field] = value
     return cls(**values)
 

@@ -30,9 +30,10 @@ from scenarios.joining import (
     commands_of,
     fired_of,
     first_of,
-    is_halt,
+    halts_of,
     journals_among,
     listings_among,
+    of_kind,
     pages_among,
     pauses_of,
     requests_of,
@@ -44,6 +45,7 @@ from scenarios.joining import (
 )
 from scenarios.observed import Ask, Command, Request, Said, Seen, Signal
 from scenarios.plan import SEMANTICS, Approve, Call, Check, Fail, Model, Requester, Semantics
+from scenarios.remembered import latest
 
 #: A service that answered within this time answered before any sane client gave up on it (a scripted "slow" is longer).
 PROMPT_NS = 150_000_000
@@ -55,7 +57,7 @@ _LINGERS_NS = 2_000_000_000
 AUTHORISED = ("alice",)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # or every attribute is looked for by `__getattr__`, for the cached ones
 class Facts:
     """Everything the judges share about one history. Lists are in order of observation."""
 
@@ -176,7 +178,7 @@ class Facts:
     def age_ns(self, request: Request, at_ns: int) -> int:
         """How long before `at_ns` it may have been sent: it may have waited for as long as nobody looked."""
         since_ns = request.event.at_ns - PROMPT_NS
-        stalls = (one for one in self.history.events if isinstance(one, Stalled))
+        stalls = (one for _, one in of_kind(self.history, Stalled))
         return at_ns - request.event.at_ns + sum(one.ns for one in stalls if since_ns < one.at_ns < at_ns + one.ns)
 
     def answered_before(self, op: str, index: int) -> bool:
@@ -227,7 +229,7 @@ class Facts:
 
     def lost_ns(self, since_ns: int, until_ns: int) -> int:
         """How much of this time the machine stood still: what anybody began in it may take so much longer to be seen."""
-        stalls = (one for one in self.history.events if isinstance(one, Stalled))
+        stalls = (one for _, one in of_kind(self.history, Stalled))
         return sum(max(0, min(until_ns, one.at_ns) - max(since_ns, one.at_ns - one.ns)) for one in stalls)
 
     # --- asks and statuses ----------------------------------------------------------------------------------------
@@ -356,7 +358,7 @@ class Facts:
 
     def usage_before(self, index: int) -> int:
         """Tokens that models counted for this run before event `index`."""
-        replies = (event for event in self.history.events[:index] if isinstance(event, Replied))
+        replies = (event for at, event in of_kind(self.history, Replied) if at < index)
         mine = {request.event.call for request in self.requests}
         return sum(event.usage or 0 for event in replies if event.call in mine)
 
@@ -365,18 +367,9 @@ class Facts:
         return event.reason if isinstance(event, Closed) else None
 
 
-_last: tuple[History, Facts] | None = None
-
-
+@latest
 def look(history: History) -> Facts:
-    """The facts of `history`. A pure function; the latest answer is kept, as every judge asks for the same one."""
-    global _last  # noqa: PLW0603 - a memo of one, keyed by identity: histories hold mappings and cannot be hashed
-    if _last is None or _last[0] is not history:
-        _last = (history, _derive(history))
-    return _last[1]
-
-
-def _derive(history: History) -> Facts:
+    """The facts of `history`."""
     plan, events = history.plan, history.events
     graph = plan.dependencies()
     ancestors = plan.certain()
@@ -384,7 +377,7 @@ def _derive(history: History) -> Facts:
     asks = asks_of(history)
     statuses = statuses_of(asks)
     commands = commands_of(asks)
-    halts = tuple(index for index, event in enumerate(events) if is_halt(event))
+    halts = halts_of(history)
     sent = sorted((*requests, *others), key=lambda request: request.at)
     lost = (request.replied_at for request in sent if request.unanswered and request.replied_at is not None)
     return Facts(
@@ -407,15 +400,15 @@ def _derive(history: History) -> Facts:
         workers=workers_of(history, sent),
         died=first_of(history, Died),
         paused=pauses_of(history),
-        deaths=tuple(index for index, event in enumerate(events) if isinstance(event, Died)),
+        deaths=tuple(at for at, _ in of_kind(history, Died)),
         storm=storm_of(history),
         halts=halts,
         troubles=tuple(sorted({*halts, *lost})),
         fired=fired_of(history),
         authority=authority_of(history),
         stopped=tuple(stopped_spans(commands, len(events))),
-        quiet=next((index for index, event in enumerate(events) if isinstance(event, Quiet)), None),
-        closed=next((index for index, event in enumerate(events) if isinstance(event, Closed)), None),
+        quiet=next((at for at, _ in of_kind(history, Quiet)), None),
+        closed=next((at for at, _ in of_kind(history, Closed)), None),
     )
 
 

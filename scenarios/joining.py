@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -28,11 +29,35 @@ from scenarios.history import (
 from scenarios.interruption import ASKING_ACTIONS, actions_of
 from scenarios.observed import Ask, Command, Request, Said, Seen
 from scenarios.plan import RESERVED_SIGNALS, Approve, Artifact, Check, Plan
+from scenarios.remembered import latest
 
 T = TypeVar("T")
 
 #: Verbs that tell a run something, by a command id.
 COMMANDS = frozenset({"signal", "decide", "cancel", "pause", "unpause"})
+
+
+@latest
+def by_kind(history: History) -> Mapping[type, Sequence[tuple[int, Any]]]:
+    """The events of each kind, with their places in the history."""
+    found: dict[type, list[tuple[int, Any]]] = {}
+    for at, event in enumerate(history.events):
+        found.setdefault(type(event), []).append((at, event))
+    return found
+
+
+def of_kind(history: History, kind: type[T]) -> Sequence[tuple[int, T]]:
+    """The events of one kind, with their places in the history."""
+    return by_kind(history).get(kind, ())
+
+
+def of_kinds(history: History, *kinds: type) -> list[tuple[int, Any]]:
+    """The events of some kinds, in order."""
+    return sorted(itertools.chain.from_iterable(of_kind(history, kind) for kind in kinds), key=_place)
+
+
+def _place(placed: tuple[int, object]) -> int:
+    return placed[0]
 
 
 def requests_of(history: History) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
@@ -43,11 +68,11 @@ def requests_of(history: History) -> tuple[tuple[Request, ...], tuple[Request, .
     calls = {call.id: call.service for call in history.plan.calls()}
     services = calls | _other_services(history.plan)
     open_: dict[int, Request] = {}
-    for index, event in enumerate(history.events):
+    for index, event in of_kinds(history, Received, Applied, Replied):
         if isinstance(event, Received):
             if event.run == history.run and services.get(event.op) == event.service:
                 open_.setdefault(event.call, Request(index, event, carries=_carried(history.plan, event)))
-        elif isinstance(event, Applied | Replied) and (request := open_.get(event.call)) is not None:
+        elif (request := open_.get(event.call)) is not None:
             open_[event.call] = _joined(request, index, event)
     ordered = sorted(open_.values(), key=lambda request: request.at)
     return tuple(one for one in ordered if one.op in calls), tuple(one for one in ordered if one.op not in calls)
@@ -75,17 +100,18 @@ def asks_of(history: History, run: str | None = None) -> tuple[Ask, ...]:
     """What was asked of the run, or of another one by its name, each with its answer."""
     wanted = history.run if run is None else run
     open_: dict[int, Ask] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Asked) and event.run == wanted:
-            open_.setdefault(event.ask, Ask(index, event))
-        elif isinstance(event, Answered) and (ask := open_.get(event.ask)) is not None and ask.answer is None:
-            open_[event.ask] = attrs.evolve(ask, answered_at=index, answer=event)
+    for index, event in of_kinds(history, Asked, Answered):
+        if isinstance(event, Asked):
+            if event.run == wanted:
+                open_.setdefault(event.ask, Ask(index, event))
+        elif (ask := open_.get(event.ask)) is not None and ask.answer is None:
+            open_[event.ask] = Ask(ask.at, ask.event, index, event)
     return tuple(sorted(open_.values(), key=lambda ask: ask.at))
 
 
 def other_runs(history: History) -> tuple[str, ...]:
     """The runs that were started beside the one that is judged, in order."""
-    names = (one.run for one in history.events if isinstance(one, Asked) and one.verb == "start")
+    names = (one.run for _, one in of_kind(history, Asked) if one.verb == "start")
     return tuple(dict.fromkeys(name for name in names if name != history.run))
 
 
@@ -175,61 +201,58 @@ def _behind(plan: Plan, on: str | None, ancestors: Mapping[str, frozenset[str]])
 def first_of(history: History, kind: type[Started | Died]) -> dict[int, int]:
     """Incarnation → index of its first event of this kind."""
     found: dict[int, int] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, kind):
-            found.setdefault(event.incarnation, index)
+    for index, event in of_kind(history, kind):
+        found.setdefault(event.incarnation, index)
     return found
 
 
 def workers_of(history: History, requests: Iterable[Request]) -> tuple[int, ...]:
-    units = {event.incarnation: event.unit for event in history.events if isinstance(event, Started)}
+    units = {event.incarnation: event.unit for _, event in of_kind(history, Started)}
     working = {units.get(request.event.incarnation) for request in requests}
     return tuple(incarnation for incarnation, unit in units.items() if unit in working)
 
 
 def pauses_of(history: History) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Paused):
-            found[event.incarnation] = (*found.get(event.incarnation, ()), index)
+    for index, event in of_kind(history, Paused):
+        found[event.incarnation] = (*found.get(event.incarnation, ()), index)
     return found
 
 
 def storm_of(history: History) -> tuple[int, int]:
-    begins = next(
-        (n for n, event in enumerate(history.events) if isinstance(event, Fired) and event.label == STORM), None
-    )
+    begins = next((at for at, event in of_kind(history, Fired) if event.label == STORM), None)
     if begins is None:
         return 0, 0
-    ends = next((n for n, event in enumerate(history.events) if isinstance(event, Quiet)), len(history.events))
+    ends = next((at for at, _ in of_kind(history, Quiet)), len(history.events))
     return begins, ends
 
 
 def fired_of(history: History) -> tuple[tuple[int, str, str], ...]:
     """Interruptions that took place: index, action, label. What may follow one in its label fires by itself."""
     return tuple(
-        (index, next(iter(actions_of(event.label)), ""), event.label)
-        for index, event in enumerate(history.events)
-        if isinstance(event, Fired)
+        (index, next(iter(actions_of(event.label)), ""), event.label) for index, event in of_kind(history, Fired)
     )
 
 
 def authority_of(history: History) -> dict[str, tuple[tuple[int, bool], ...]]:
     """Actor → the events at which its authority changed."""
     found: dict[str, tuple[tuple[int, bool], ...]] = {}
-    for index, event in enumerate(history.events):
-        if isinstance(event, Authority):
-            found[event.actor] = (*found.get(event.actor, ()), (index, event.granted))
+    for index, event in of_kind(history, Authority):
+        found[event.actor] = (*found.get(event.actor, ()), (index, event.granted))
     return found
 
 
-def is_halt(event: object) -> bool:
-    """Does this event stop, resume or disturb workers or services?"""
-    if isinstance(event, Fired):
-        # A label may be a chain ("repeat@ack:start+kill@…"): it is harmless only if every action in it is.
-        actions = actions_of(event.label)
-        return not actions or any(action not in ASKING_ACTIONS for action in actions)
-    return isinstance(event, Died | Paused | Resumed)
+def halts_of(history: History) -> tuple[int, ...]:
+    """The events that stop, resume or disturb workers or services."""
+    return tuple(at for at, event in of_kinds(history, Died, Paused, Resumed, Fired) if _is_halt(event))
+
+
+def _is_halt(event: Died | Paused | Resumed | Fired) -> bool:
+    if not isinstance(event, Fired):
+        return True
+    # A label may be a chain ("repeat@ack:start+kill@…"): it is harmless only if every action in it is.
+    actions = actions_of(event.label)
+    return not actions or any(action not in ASKING_ACTIONS for action in actions)
 
 
 def stopped_spans(commands: Iterable[Command], end: int) -> Iterator[tuple[int, int]]:

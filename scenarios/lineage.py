@@ -12,12 +12,15 @@ An operation has *forked* when two of its answers were used. `uses` lists every 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
 from scenarios.history import Applied, Replied
 from scenarios.index import Facts
+from scenarios.joining import of_kinds
+from scenarios.remembered import latest
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -42,6 +45,12 @@ class Use:
 
 def uses(facts: Facts, op: str | None = None) -> tuple[Use, ...]:
     """Every use of an answer (of `op`, or of any operation of the plan), in order of observation."""
+    return _uses(facts).get(op, ())
+
+
+@latest
+def _uses(facts: Facts) -> Mapping[str | None, tuple[Use, ...]]:
+    """The uses of each operation's answers, and under None those of all."""
     known = facts.ancestors
     handed = [
         Use(name, nonce, request.at, "request", request.op)
@@ -55,8 +64,11 @@ def uses(facts: Facts, op: str | None = None) -> tuple[Use, ...]:
         for name, nonce in seen.accepted().items()
         if nonce is not None
     ]
-    found = (use for use in (*handed, *shown) if use.op in known and op in {None, use.op})
-    return tuple(sorted(found, key=lambda use: use.at))
+    ordered = sorted((use for use in (*handed, *shown) if use.op in known), key=lambda use: use.at)
+    found: dict[str | None, list[Use]] = {None: ordered}
+    for use in ordered:
+        found.setdefault(use.op, []).append(use)
+    return {op: tuple(used) for op, used in found.items()}
 
 
 def fork(facts: Facts, op: str) -> tuple[Use, Use] | None:
@@ -78,8 +90,8 @@ def given(facts: Facts) -> dict[str, dict[str, int]]:
     """
     found: dict[str, dict[str, int]] = {}
     by_call = {request.event.call: request.op for request in facts.sent}
-    for at, event in enumerate(facts.history.events):
-        if isinstance(event, Applied | Replied) and event.call in by_call and event.nonce is not None:
+    for at, event in of_kinds(facts.history, Applied, Replied):
+        if event.call in by_call and event.nonce is not None:
             found.setdefault(by_call[event.call], {}).setdefault(event.nonce, at)
     for notice in facts.notices():
         if notice.about is not None and notice.nonce is not None:

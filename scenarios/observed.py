@@ -20,7 +20,7 @@ Body = TypeVar("Body")
 IDLE_KINDS = frozenset({"busy", "limited", "missing", "fenced"})
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # see `index.Facts`
 class Request:
     """One request at a service with what became of it; `at` is the index of its Received.
 
@@ -120,7 +120,7 @@ class Ask:
         return found if isinstance(found, str) else None
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # see `index.Facts`
 class Seen:
     """One status that was answered: asked at one event, answered at another, true at an instant in between."""
 
@@ -139,6 +139,10 @@ class Seen:
 
     def accepted(self) -> Mapping[str, str | None]:
         """Leaf id → nonce of everything this status shows as accepted."""
+        return self._accepted
+
+    @functools.cached_property
+    def _accepted(self) -> Mapping[str, str | None]:
         shown: dict[str, str | None] = {op.id: op.nonce for op in self.status.operations if op.state in ACCEPTED}
         if self.status.state == "done":
             shown.update(self.status.result or {})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -99,8 +99,10 @@ __all__ = [
     "content",
 ]
 
+L = TypeVar("L", bound=Leaf)
 
-@attrs.frozen
+
+@attrs.frozen(slots=False)  # see `index.Facts`
 class Plan:
     """A checked tree of operations. Raises `PlanError` when ids repeat or a reference leads nowhere.
 
@@ -130,7 +132,7 @@ class Plan:
 
     def leaves(self) -> tuple[Leaf, ...]:
         """Every leaf once loops are unrolled and children taken in, with the `Choice` of each group that decides."""
-        return tuple(self._layout.leaves.values())
+        return self._leaves
 
     def leaf(self, op_id: str) -> Leaf | None:
         return self._layout.leaves.get(op_id)
@@ -141,25 +143,25 @@ class Plan:
 
     def compensations(self) -> Mapping[str, Compensate]:
         """The call → what undoes it, in written order."""
-        return {op.of: op for op in self.leaves() if isinstance(op, Compensate)}
+        return {op.of: op for op in self._of_kind(Compensate)}
 
     def waits(self) -> tuple[Wait, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Wait))
+        return self._of_kind(Wait)
 
     def sleeps(self) -> tuple[Sleep, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Sleep))
+        return self._of_kind(Sleep)
 
     def approvals(self) -> tuple[Approve, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Approve))
+        return self._of_kind(Approve)
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Artifact))
+        return self._of_kind(Artifact)
 
     def checks(self) -> tuple[Check, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Check))
+        return self._of_kind(Check)
 
     def children(self) -> tuple[Child, ...]:
-        return tuple(op for op in self.leaves() if isinstance(op, Child))
+        return self._of_kind(Child)
 
     def guards(self, op_id: str) -> tuple[Guard, ...]:
         """What must be decided for this leaf to have its turn, outermost first; empty when it always has."""
@@ -233,6 +235,21 @@ class Plan:
     def _layout(self) -> Layout:
         """Drivers and judges ask for leaves all the time."""
         return lay_out(self.root)
+
+    @functools.cached_property
+    def _leaves(self) -> tuple[Leaf, ...]:
+        return tuple(self._layout.leaves.values())
+
+    def _of_kind(self, kind: type[L]) -> tuple[L, ...]:
+        return self._by_kind.get(kind, ())
+
+    @functools.cached_property
+    def _by_kind(self) -> Mapping[type, tuple[Any, ...]]:
+        """The leaves of each kind, in written order."""
+        found: dict[type, list[Leaf]] = {}
+        for op in self.leaves():
+            found.setdefault(type(op), []).append(op)
+        return {kind: tuple(ops) for kind, ops in found.items()}
 
     @functools.cached_property
     def _calls(self) -> tuple[Requester, ...]:

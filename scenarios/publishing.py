@@ -15,6 +15,7 @@ import attrs
 from scenarios.bodies import ArtifactEntry
 from scenarios.history import TERMINAL, Fetched, Stored
 from scenarios.index import Facts
+from scenarios.joining import of_kind
 from scenarios.observed import Request, Said, Seen
 from scenarios.plan import Artifact, Check, content
 
@@ -101,12 +102,11 @@ def places(facts: Facts) -> tuple[Place, ...]:
     """Every location that the store heard of, in order of its first use."""
     found: dict[str, list[tuple[int, str]]] = {}
     owners: dict[str, str] = {}
-    for index, event in enumerate(facts.history.events):
-        if isinstance(event, Stored):
-            found.setdefault(event.location, []).append((index, event.state))
-            under_way = _under_way(facts, index)
-            if event.location not in owners and len(under_way) == 1:
-                owners[event.location] = next(iter(under_way))
+    for index, event in of_kind(facts.history, Stored):
+        found.setdefault(event.location, []).append((index, event.state))
+        under_way = _under_way(facts, index)
+        if event.location not in owners and len(under_way) == 1:
+            owners[event.location] = next(iter(under_way))
     return tuple(Place(location, owners.get(location), tuple(states)) for location, states in found.items())
 
 
@@ -122,7 +122,7 @@ def _under_way(facts: Facts, index: int) -> frozenset[str]:
 
 def fetches(facts: Facts) -> tuple[tuple[int, Fetched], ...]:
     """What the kit fetched from the store at the end, and when."""
-    return tuple((at, event) for at, event in enumerate(facts.history.events) if isinstance(event, Fetched))
+    return tuple(of_kind(facts.history, Fetched))
 
 
 # --- as the harness tells ---------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def current(listing: Listing, name: str) -> ArtifactEntry | None:
 # --- what checkers said -----------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)  # see `index.Facts`
 class Verdict:
     """What a checker said to one request, and what it was asked about: `name@version#digest`."""
 

@@ -13,6 +13,7 @@ import attrs
 
 from scenarios.history import TERMINAL, Started
 from scenarios.index import Facts
+from scenarios.joining import of_kind
 from scenarios.observed import Request
 
 
@@ -72,8 +73,8 @@ def comers(facts: Facts) -> Iterator[Comer]:
     """Everything that came up with code of a declared version while the run was not over, in order."""
     end = next((seen.answered for seen in facts.statuses if seen.status.state in TERMINAL - {"blocked"}), None)
     begun = facts.start_ok()
-    for index, event in enumerate(facts.history.events):
-        if not isinstance(event, Started) or begun is None or begun.answered_at is None or index < begun.answered_at:
+    for index, event in of_kind(facts.history, Started):
+        if begun is None or begun.answered_at is None or index < begun.answered_at:
             continue
         if end is not None and index > end:
             return
@@ -90,8 +91,8 @@ def misfits(facts: Facts) -> Iterator[Comer]:
 
 def restored_at(facts: Facts, misfit: Comer) -> int | None:
     """When, after a misfit, code came up in its place that goes on with the work, or code that nobody says anything of."""
-    for index, event in enumerate(facts.history.events):
-        if index > misfit.at and isinstance(event, Started) and event.unit == misfit.unit:
+    for index, event in of_kind(facts.history, Started):
+        if index > misfit.at and event.unit == misfit.unit:
             is_fit = goes_on(facts, event.code, work_at(facts, index))
             if is_fit or (is_fit is None and event.code == ""):
                 return index

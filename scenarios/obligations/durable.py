@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
+from scenarios.joining import of_kind
 from scenarios.lineage import fork, given
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import has_answers
@@ -126,8 +127,8 @@ def _made_up(facts: Facts) -> Iterator[Violation]:
     What a harness draws or decides itself (a value, the end of a timer or of a child, the way of a branch) nobody gives it.
     """
     given: dict[str, int] = {}
-    for index, event in enumerate(facts.history.events):
-        if isinstance(event, Replied) and event.delivery == "sent" and event.nonce is not None:
+    for index, event in of_kind(facts.history, Replied):
+        if event.delivery == "sent" and event.nonce is not None:
             given.setdefault(event.nonce, index)
     for command in facts.commands:
         if command.nonce is not None:

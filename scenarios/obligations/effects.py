@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from scenarios.history import History, Received
 from scenarios.index import Facts, look
+from scenarios.joining import of_kind
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import Requester
@@ -105,8 +106,8 @@ def _shared(owners: dict[tuple[str, str], Request], keyed: list[Request]) -> Ite
 def _shared_by_runs(history: History) -> Iterator[Violation]:
     """The first request under a key that another run, this one or one beside it, has sent before."""
     owners: dict[tuple[str, str], tuple[int, Received]] = {}
-    for index, event in enumerate(history.events):
-        if not isinstance(event, Received) or event.key is None or event.lookup:
+    for index, event in of_kind(history, Received):
+        if event.key is None or event.lookup:
             continue
         at, owner = owners.setdefault((event.service, event.key), (index, event))
         if owner.run != event.run:

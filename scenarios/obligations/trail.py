@@ -8,6 +8,7 @@ from scenarios.bodies import Journal, Transition
 from scenarios.chronicle import chains, is_own, leaf_of
 from scenarios.history import History, Scanned
 from scenarios.index import Facts, look
+from scenarios.joining import of_kind
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Said
 from scenarios.plan import SEMANTICS, Approve, Compensate
@@ -36,9 +37,7 @@ def secrets_are_written_nowhere(history: History) -> Finding:
     brought = next((one for one in facts.sent if one.event.secret), None)
     exercised = 0
     found: dict[str, Violation] = {}
-    for index, event in enumerate(history.events):
-        if not isinstance(event, Scanned):
-            continue
+    for index, event in of_kind(history, Scanned):
         exercised += len(event.places) if brought else 0
         for trace in event.found:
             place, _, name = trace.partition(":")
