@@ -12,9 +12,10 @@ The map, from the bottom up; each module imports only what stands above it:
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
-- views, listing, events: what the store shows; missing: why nobody takes a task up;
-- rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; server: owns the store, keeps
-  time, takes work back; handle: what it can be asked; client: asks over the network; embedded: asks in one process;
+- views, listing, events: what the store shows; fleet: who is there; missing: why nobody takes a task up;
+- rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; looking: shows what there
+  is; server: owns the store, keeps time, takes work back; handle: what it can be asked; client: asks over the network;
+  embedded: asks in one process;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
 - commands, naming, replay, workflow, interpreter: the other style, async functions driven by their history; whereabouts: which

@@ -186,6 +186,7 @@ COMMANDS: Mapping[str, Command] = {
     "submit": cli.submit,
     "status": cli.status,
     "tasks": cli.tasks,
+    "workers": cli.workers,
     "events": cli.events,
     "signal": cli.send_signal,
     "decide": cli.decide,

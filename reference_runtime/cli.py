@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from reference_runtime import jsontext
+from reference_runtime import fleet, jsontext
 from reference_runtime.client import Client
 from reference_runtime.handle import NS, Patience, Unreachable
 from reference_runtime.log import OFF, Log
@@ -141,6 +141,15 @@ async def tasks(options: argparse.Namespace) -> None:
     say({"next": after})
 
 
+async def workers(options: argparse.Namespace) -> None:
+    """Show the workers that are there, one a line: what they run, when they were last heard of, and what they have in hand."""
+    async with client_of(options) as client:
+        found = await client.workers()
+    for line in fleet.table(found) if options.format == "text" else map(json.dumps, found):
+        if not write(line):
+            return
+
+
 async def journal(options: argparse.Namespace) -> None:
     """Show what was tried, received and refused for a task."""
     async with client_of(options) as client:
@@ -183,9 +192,14 @@ def _warn(what: str) -> None:
 
 
 def say(data: Any) -> bool:
-    """Write a line of JSON to standard output; False when nobody reads it any more, which is no error."""
+    """Write a line of JSON to standard output, as `write` does."""
+    return write(json.dumps(data))
+
+
+def write(line: str) -> bool:
+    """Write a line to standard output; False when nobody reads it any more, which is no error."""
     try:
-        print(json.dumps(data), flush=True)  # noqa: T201 - the command's output
+        print(line, flush=True)  # noqa: T201 - the command's output
     except BrokenPipeError:
         # What is still buffered has to go somewhere, or the interpreter complains of it as it ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -66,6 +66,9 @@ def _add_questions(add: Add) -> None:
     reading.add_argument("--after", type=_count(0), default=0, metavar="CURSOR", help="only what came after it (0)")
     reading.add_argument("--follow", action="store_true", help="go on until the task has ended")
     _add_listing(add)
+    add("workers").add_argument(
+        "--format", choices=("json", "text"), default="json", help="for programs, or people (json)"
+    )
     add("journal", task=True)
     add("artifacts", task=True)
 

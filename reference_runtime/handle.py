@@ -53,6 +53,11 @@ class Handle(ABC):
         """Tasks past id `after`, in order: `tasks`, and `next` to come back with, or None. Raises `Refusal` (`bad-request`)."""
         return await self.call("tasks", {"after": after, "limit": limit, "state": state})
 
+    async def workers(self) -> list[Json]:
+        """Who is there to be given work, or has some in hand: what it runs, when it was last heard of, and what it holds."""
+        found: list[Json] = (await self.call("workers", {}))["workers"]
+        return found
+
     async def signal(self, task: str, id_: str, name: str, payload: Mapping[str, Any]) -> Json:
         """Tell a task something, once per id; its disposition. Raises `Refusal` (`unknown-task`, `conflict`)."""
         return await self.call("signal", {"task": task, "id": id_, "name": name, "payload": payload})

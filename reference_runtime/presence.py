@@ -55,6 +55,11 @@ class Presence:
         self._until = {one: until for one, until in self._until.items() if until > now or one in self._asking}
         return sorted({*self._until, *self._asking} - self._left.keys())
 
+    def heard_s(self) -> dict[str, float]:
+        """Of who is there now, how many seconds ago that was heard of; who is asking is heard of all the time."""
+        now = trio.current_time()
+        return {one: 0.0 if self._asking.get(one) else now - (self._until[one] - self.term_s) for one in self.there()}
+
 
 @attrs.define(eq=False)
 class Runners:
@@ -83,7 +88,11 @@ class Runners:
         if execution in self._names:
             self.presence.leave(execution)
 
+    def by_execution(self) -> dict[str, frozenset[str]]:
+        """The names of the workflows that each who is there runs; who is gone is forgotten."""
+        self._names = {one: self._names[one] for one in self.presence.there() if one in self._names}
+        return self._names
+
     def names(self) -> frozenset[str]:
         """The names of the workflows that somebody who is there runs."""
-        self._names = {one: self._names[one] for one in self.presence.there() if one in self._names}
-        return frozenset[str]().union(*self._names.values())
+        return frozenset[str]().union(*self.by_execution().values())

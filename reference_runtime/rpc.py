@@ -35,6 +35,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     "status": {"task": str},
     "signal": {"task": str, "id": str, "name": str, "payload": dict},
     "tasks": {"after": str, "limit": int, "state": str},
+    "workers": {},
     "journal": {"task": str},
     "events": {"task": str, "after": int},
     "artifacts": {"task": str},

@@ -19,20 +19,16 @@ from typing import TypeVar
 import attrs
 import trio
 
-from reference_runtime import listing, views
 from reference_runtime.clock import Steps
 from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
-from reference_runtime.events import events
 from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
-from reference_runtime.missing import missing, missing_tool
+from reference_runtime.looking import Looking
 from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket
 from reference_runtime.ownership import Lease
-from reference_runtime.presence import Presence
 from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
-from reference_runtime.turn_verbs import TurnVerbs
 from reference_runtime.waiting import WaitingRoom, give
 
 T = TypeVar("T")
@@ -43,7 +39,7 @@ POLL_NS = 1 * NS
 WAITING = frozenset({"claim", "claim_turns"})
 
 
-class Server(TurnVerbs):
+class Server(Looking):
     """One store and everybody who talks to it."""
 
     def __init__(
@@ -65,7 +61,6 @@ class Server(TurnVerbs):
         self._work = WaitingRoom[Lease]()
         self._early = trio.Event()  # set when time must be looked at before `_wake`, which is monotonic
         self._wake = 0.0
-        self._presence = Presence(lease_ns / NS)
         self._since = 0.0  # from when on it could be reached
         self._minded: tuple[list[str], int] | None = None  # who was there, and the count of changes, at the last look
 
@@ -125,36 +120,6 @@ class Server(TurnVerbs):
         with self.serving():
             receipt = self.store.submit(task, plan)
         return attrs.asdict(receipt)
-
-    async def status(self, task: str, explain: bool | None = None) -> Json:
-        """How a task stands. A result that is shown for the first time counts as delivered from here on.
-
-        `explain`: also what the store does not know, why it may wait for ever (`missing`).
-        """
-        standing = views.status(self.store, task)
-        if standing.get("delivered") is False:
-            self.store.deliver(task)
-        if not explain:
-            return standing
-        return {**standing, "missing": None if self._is_new() else self._missing(task)}
-
-    def _missing(self, task: str) -> str | None:
-        return missing(self.store, task, self._runners.names()) or missing_tool(
-            self.store, task, self._presence.there()
-        )
-
-    async def events(self, task: str, after: int) -> Json:
-        """What happened to a task past a cursor, and the cursor to come back with."""
-        return events(self.store, task, after)
-
-    async def tasks(self, after: str, limit: int, state: str) -> Json:
-        return listing.tasks(self.store, after, limit, state)
-
-    async def artifacts(self, task: str) -> Json:
-        return self.store.artifacts(task)
-
-    async def journal(self, task: str) -> Json:
-        return views.journal(self.store, task)
 
     async def signal(self, task: str, id: str, name: str, payload: Json) -> Json:
         disposition = self.store.signal(task, id, name, payload)
@@ -319,7 +284,7 @@ class Server(TurnVerbs):
             self._hold(generation, execution)
         self._tell_workers(self.store.next_work_ns() if work else due_ns)
         self.tell_runners()
-        self._mind_time(self.store.next_timer_ns())
+        self._mind_time(self.store.started_timer_ns())
 
     def _mind_time(self, at_ns: int | None = None) -> None:
         """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""
