@@ -40,13 +40,16 @@ def lay_to_rest(dead: Iterable[object]) -> None:
         return
     todo = list(dead)
     seen: set[int] = set()
-    while todo and len(seen) < _VISITS_MAX:
+    visits = 0
+    while todo and visits < _VISITS_MAX:
         one = todo.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
+        visits += 1
         if type(one) in _FRAMES and not gc.is_finalized(one):
-            _mark(one)
+            _mark(one)  # which also says that it was seen; `id` is heard by the guard, as a C extension's calls are
+        elif id(one) in seen:
+            continue
+        else:
+            seen.add(id(one))
         todo.extend(_reachable(one))
     _kept_for_ever.extend(todo)
 
@@ -75,13 +78,19 @@ class _Kinds(dict[type, str]):
 _kinds = _Kinds()
 
 
+#: A pointer, and the word in which it has where it points to: to make one for each object costs ten times as much.
+_word = ctypes.pointer(ctypes.c_size_t())
+_points_to = ctypes.c_size_t.from_buffer(_word)
+
+
 def _mark(one: object) -> None:
-    _header(one).value |= _FINALIZED
+    _aim(one)[0] |= _FINALIZED
 
 
-def _header(one: object) -> ctypes.c_size_t:
-    """The second word of the collector's header, which lies right before the object."""
-    return ctypes.c_size_t.from_address(id(one) - _WORD_BYTES)
+def _aim(one: object) -> ctypes._Pointer[ctypes.c_size_t]:
+    """Points to the second word of the collector's header, which lies right before the object."""
+    _points_to.value = id(one) - _WORD_BYTES
+    return _word
 
 
 @functools.cache
@@ -92,7 +101,7 @@ def _can_mark() -> bool:
     told: list[str] = []
     probe = _probe(told)
     next(probe)
-    if _header(probe).value & _FINALIZED or gc.is_finalized(probe):
+    if _aim(probe)[0] & _FINALIZED or gc.is_finalized(probe):
         return False
     _mark(probe)
     marked = gc.is_finalized(probe)

@@ -366,6 +366,8 @@ def _unhinge(task: Task) -> None:
             del nursery._pending_excs
     for lot in GLOBAL_PARKING_LOT_BREAKER.pop(task, ()):
         lot.break_lot(task)
+    if not task._child_nurseries:  # who waits in `start` has opened one there
+        return
     for frame, _ in task.iter_await_frames():
         if frame.f_code is _START:  # a start that never returns must not hold a living nursery open
             _give_up_start(frame.f_locals["self"])
