@@ -33,6 +33,7 @@ class Crew:
         self.code = ""
         self._others: dict[str, str] = {}  # the same for other units
         self._doomed: set[int] = set()  # incarnations the kit has begun to kill
+        self._leaving: set[int] = set()  # those that were asked to leave
         self._ended: set[int] = set()  # and those that ended by themselves
         self._excuses: dict[str, int] = {}  # units whose storage fails at the moment, by how many faults
         self._launched = self._exits = self._stops = 0
@@ -55,6 +56,11 @@ class Crew:
         """Any unit that was not replaced after its death, stale and second workers among them."""
         everyone = (*self._units.values(), *self._stale, *self._seconds)
         return next((unit for unit in everyone if unit.incarnation == incarnation), None)
+
+    def beside(self, unit: Unit) -> Unit | None:
+        """Another living worker than this one, if there is any."""
+        others = (self.worker, *self._seconds)
+        return next((one for one in others if one is not unit and self.lives(one)), None)
 
     def lives(self, unit: Unit | None) -> bool:
         """Whether there is such a unit, alive, with no kill on its way to it."""
@@ -167,6 +173,19 @@ class Crew:
         await unit.kill(power=power, state=state)
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "power" if power else "killed"))
 
+    def ask_to_leave(self, unit: Unit) -> None:
+        """Ask a living unit to leave; that it then ends is as it should be."""
+        self._leaving.add(unit.incarnation)
+        unit.ask_to_leave()
+
+    async def has_left(self, unit: Unit) -> bool:
+        """Whether a unit that was asked to leave is gone; how it went is on record then. Raises SimkitError where the request
+        was its death.
+        """
+        if not unit.alive:
+            await self._note_end(unit)
+        return not self.lives(unit)
+
     async def pause(self, unit: Unit) -> None:
         """Stop a worker; the next `ensure_up` starts its successor."""
         await unit.pause()
@@ -187,6 +206,11 @@ class Crew:
             return
         self._ended.add(unit.incarnation)
         await unit.bury()
+        if unit.incarnation in self._leaving:
+            self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "left"))
+            if not unit.left_in_order:
+                raise SimkitError(self._died_of_the_request(unit))
+            return
         if self.is_damaged:
             self._stops += 1
         elif not self._world.stormy and not self._excuses.get(unit.name):
@@ -204,3 +228,13 @@ class Crew:
                     ExitCode.TARGET,
                 )
             )
+
+    def _died_of_the_request(self, unit: Unit) -> Problem:
+        return Problem(
+            "leave-unheard",
+            f"unit {unit.name} of {self._subject.name} was asked to leave by SIGTERM, and died of it",
+            f"unit {unit.name}, incarnation {unit.incarnation}",
+            "a worker that ends what it has begun and exits by itself: `leave` stands under [verbs] supported",
+            "handle SIGTERM in the adapter, or take `leave` away from [verbs] supported",
+            ExitCode.TARGET,
+        )

@@ -54,7 +54,9 @@ OptionKind = Literal[
 OperationKind = Literal[GroupKind, StepKind, OptionKind]
 AskVerb = Literal["start", "status", "signal", "resume", "decide", "cancel", "pause", "unpause"]
 ReadVerb = Literal["events", "artifacts", "journal"]
-Verb = Literal[AskVerb, ReadVerb]
+#: Asked by a signal of the system, SIGTERM to the worker, and not by a line.
+SystemVerb = Literal["leave"]
+Verb = Literal[AskVerb, ReadVerb, SystemVerb]
 Scalar = str | int | float | bool
 
 

@@ -61,6 +61,8 @@ def _obstacle(one: Interruption, world: WorldName, manifest: Manifest) -> str:
         return f"{one.label}: an operation fails at a storage boundary"
     if one.action in SHARING_ACTIONS and manifest.limits.lease_ms == 0:
         return f"{one.label}: two workers share no store, lease_ms is 0"
+    if one.action == "leave" and one.site.unit != manifest.launch_order()[-1]:
+        return f"{one.label}: only the worker is asked to leave"
     if one.site.unit not in manifest.units:
         return f"{one.label}: there is no [units.{one.site.unit}]"
     if one.action in _DEADLY and not manifest.units[one.site.unit].killable:

@@ -1,7 +1,7 @@
 """Units of a target as real processes: started, killed, paused and cleaned away for certain.
 
     Processes          owns every process started through it; leaving its block ends them all, also on Ctrl-C
-    UnitProcess        one of them: its streams, `kill`, `pause`, `resume`, `wait`, its last words
+    UnitProcess        one of them: its streams, `kill`, `ask_to_leave`, `pause`, `resume`, `wait`, its last words
     environment(…)     the variables a unit gets: the user's, without what would leak this Python into it
 
 A unit leads a session and process group of its own. What is done to it is done to all of its group, and asserted: a
@@ -125,6 +125,10 @@ class UnitProcess:
             self._killing = None
         if self.returncode != -signal.SIGKILL:
             raise SimkitError(self.death("kill-missed"))
+
+    def ask_to_leave(self) -> None:
+        """SIGTERM to the whole group. Raises SimkitError `worker-died` where it had ended by itself."""
+        self._signal(signal.SIGTERM)
 
     async def pause(self) -> None:
         """SIGSTOP to the whole group; none of its threads runs any more when this returns."""

@@ -32,6 +32,7 @@ _Strike: TypeAlias = Callable[[Scene, "Interruption", "Passing | None"], Corouti
 _STRIKES: Final[Mapping[str, _Strike]] = {
     "kill": strikes.kill,
     "power": strikes.kill,
+    "leave": strikes.leave,
     "pause": strikes.pause,
     **dict.fromkeys(strikes.FAULTS, strikes.reply),
     "forget": machines.forget,
@@ -52,7 +53,7 @@ _STRIKES: Final[Mapping[str, _Strike]] = {
     "crowd": others.crowd,
 }
 #: What takes a unit down: what is to follow waits until it is back.
-_DEADLY: Final = frozenset({"kill", "power", "pause", "forget", "deploy", "flip", "wipe"})
+_DEADLY: Final = frozenset({"kill", "power", "leave", "pause", "forget", "deploy", "flip", "wipe"})
 
 
 class Saboteur:

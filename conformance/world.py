@@ -117,6 +117,13 @@ class Unit(Protocol):
         world only).
         """
 
+    def ask_to_leave(self) -> None:
+        """SIGTERM: it goes on until it ends by itself."""
+
+    @property
+    def left_in_order(self) -> bool:
+        """Whether it has ended by itself, and of no signal."""
+
     async def bury(self) -> None:
         """It has ended by itself: when this returns, so has every process that it left behind."""
 

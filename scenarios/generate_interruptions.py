@@ -19,6 +19,8 @@ _BARRIER_ACTIONS: tuple[Action, ...] = ("kill", "drop", "reset", "error-after", 
 _SLOW_NS = (30_000_000, 400_000_000)
 _HALT_NS = 400_000_000
 _JUMPS_NS = (3_600_000_000_000, -3_600_000_000_000)
+#: After a reply: about when the worker is given what its report has released.
+_GIVEN_NS = 2_000_000
 _PAUSE_NS = (800_000_000, 100_000_000, 1_500_000_000)
 
 
@@ -108,6 +110,8 @@ def _commands(plan: Plan, held: Sequence[str]) -> list[Interruption]:
     found += [Interruption("steer", Site("waiting", op), target=call) for op, call in later]
     found += [Interruption("misuse", start), Interruption("crowd", start, arg="4"), Interruption("unmatched", start)]
     found += [Interruption("kill", Site("barrier", call, 1, "applied"), ns=_HALT_NS) for call in certain]
+    found += [Interruption("leave", site) for site in sites]
+    found += [Interruption("leave", Site("barrier", call, 1, "replied"), ns=_GIVEN_NS) for call in certain]
     found += [Interruption("second", Site("barrier", call, 1, "received")) for call in certain]
     found += [Interruption("jump", start, ns=ns) for ns in _JUMPS_NS]
     found += [Interruption("full", Site("barrier", call, 1, "received"), ns=_HALT_NS) for call in certain]

@@ -184,7 +184,7 @@ class Died:
     at_ns: int
     incarnation: int
     unit: str
-    cause: Literal["killed", "power", "exited"]
+    cause: Literal["killed", "power", "exited", "left"]  # left: by itself, as it had been asked to
 
 
 @attrs.frozen

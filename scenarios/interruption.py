@@ -32,6 +32,7 @@ Action = Literal[
     "delay",  # the reply waits `ns`
     "error-before",  # 503 and nothing applied
     "error-after",  # applied, then 503
+    "leave",  # the worker (`arg` other: the one beside it) is asked to leave (SIGTERM), after `ns`; then another is started
     "pause",  # stop the worker, start a second one, continue the first after `ns`
     "lose-ack",  # the kit throws the answer away and asks again; at the end: that of the first status that shows it
     "repeat",  # the kit asks the same thing again, same ids
@@ -72,6 +73,7 @@ ASKING_ACTIONS: frozenset[Action] = frozenset(
 VERBS_OF: Mapping[Action, tuple[str, ...]] = {
     "cancel": ("cancel",),
     "halt": ("pause", "unpause"),
+    "leave": ("leave",),
     **dict.fromkeys(("deny", "forge", "revoke", "late-decision", "cross"), ("decide",)),
     "stale-decision": ("decide", "signal"),
     **dict.fromkeys(("steer", "notice", "unmatched", "late-signal"), ("signal",)),
@@ -119,11 +121,14 @@ class Interruption:
 
     action: Action
     site: Site
-    ns: int = 0  # how long, for delay and pause; how long a killed unit stays down; by how much a clock jumps
+    ns: int = 0  # how long, for delay and pause; how long a killed unit stays down; how much later a worker is to leave; by how
+    # much a clock jumps
     then: Interruption | None = None
     state: str | None = None  # for power: what the disk is left with, a `CrashState.code`; None: as the tape says
     target: str | None = None  # the operation that is steered, or whose effect is noticed
-    arg: str | None = None  # the version deployed, the size of the crowd, the kind of operation that fails
+    arg: str | None = (
+        None  # the version deployed, the size of the crowd, the kind of operation that fails, who is to leave
+    )
 
     @property
     def label(self) -> str:
@@ -143,7 +148,7 @@ class Interruption:
     @property
     def _tells_ns(self) -> bool:
         """Is `ns` part of the name? Where one place is struck for several lengths of time."""
-        return self.action in {"kill", "power", "jump"} and self.ns != 0
+        return self.action in {"kill", "power", "jump", "leave"} and self.ns != 0
 
     def chain(self) -> tuple[Interruption, ...]:
         """This one and every `then`, in order."""
@@ -194,6 +199,7 @@ def fits(
         and (simulated or _is_real(link, real))
         and (workers or link.action not in SHARING_ACTIONS)
         and (link.action != "forget" or "engine" in units)
+        and (link.action != "leave" or link.site.unit == "worker")
         for link in one.chain()
     )
 

@@ -19,6 +19,7 @@ MEANINGS: Final[Mapping[Action, str]] = MappingProxyType(
         "delay": "the service's reply waits",
         "error-before": "the service answers 503 and applies nothing",
         "error-after": "the service applies the call, then answers 503",
+        "leave": "the worker is asked to leave (SIGTERM): it ends what it has begun, hands back the rest, and ends",
         "pause": "the worker is stopped, a second one is started, then the first goes on",
         "lose-ack": "the kit throws the answer away and asks again",
         "repeat": "the kit asks the same thing again, with the same ids",
@@ -55,6 +56,8 @@ STORM_MEANING: Final = (
     "comes; `run --no-swarm` leaves it out"
 )
 _BARRIERS = {"received": "reaches the service", "applied": "has taken effect", "replied": "has been answered"}
+#: What a length of time is, where it is not how long it lasts.
+_LENGTHS: Final[Mapping[Action, str]] = {"jump": "by {:g} ms", "leave": "{:g} ms later"}
 _LINK = re.compile(
     r"(?P<action>[a-z-]+)@(?P<site>[^+(>=~\[]+(?:\+\d+ns)?)"
     r"(?:\((?P<unit>[^)]+)\))?(?:>(?P<target>[^=~\[+]+))?(?:=(?P<arg>[^~\[+]+))?(?:~(?P<ns>-?\d+)ns)?(?:\[(?P<state>[^\]]*)\])?"
@@ -91,7 +94,7 @@ def _sentence(match: re.Match[str], where: str) -> str:
     if match["arg"]:
         parts.append(f"with {match['arg']}")
     if match["ns"]:
-        parts.append(f"for {int(match['ns']) / 1e6:g} ms" if action != "jump" else f"by {int(match['ns']) / 1e6:g} ms")
+        parts.append(_LENGTHS.get(action, "for {:g} ms").format(int(match["ns"]) / 1e6))
     if match["state"]:
         parts.append(f"the disk is left in state {match['state']}")
     return "; ".join(parts)

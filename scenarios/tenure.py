@@ -74,14 +74,16 @@ def is_known_only_by(facts: Facts, request: Request) -> bool:
 
 def deaths_over(facts: Facts, op: str) -> tuple[int, ...]:
     """Deaths (indexes of `Died`) of workers that certainly had `op` in hand: they had just sent its latest request, and
-    nothing had been answered.
+    nothing had been answered. One that left as it was asked to has died of nothing.
     """
     sent = [one for one in facts.sent if one.op == op]
     found = []
     for index in facts.deaths:
         event = facts.history.events[index]
         last = next((one for one in reversed(sent) if one.at < index), None)
-        if isinstance(event, Died) and last is not None and last.event.incarnation == event.incarnation:
+        if not isinstance(event, Died) or event.cause == "left" or last is None:
+            continue
+        if last.event.incarnation == event.incarnation:
             is_open = last.replied_at is None or last.replied_at > index
             if is_open and facts.is_young(last, _struck_ns(facts, last.at, index)) and not facts.late(last):
                 found.append(index)
@@ -113,7 +115,8 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
             is_open = earlier.replied_at is None or earlier.replied_at > later.at
             waited_ns = facts.age_ns(earlier, later.event.at_ns)
             is_calm = waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at)
-            is_kept = is_open and not _was_dropped(facts, earlier, later)
+            is_given_up = _was_dropped(facts, earlier, later) or _may_be_leaving(facts, earlier, later.at)
+            is_kept = is_open and not is_given_up
             if is_kept and (is_calm or _is_within_lease(facts, earlier, later, waited_ns)):
                 yield earlier, later
 
@@ -154,12 +157,30 @@ def patience_ns(facts: Facts, part: float = _PATIENCE) -> int:
 def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:
     """From the request on until event `end`: did every process live on, and did the world behave?
 
-    A worker that has begun meanwhile is no disturbance, nor is a clock that has jumped.
+    A worker that has begun meanwhile is no disturbance, nor is one that was asked to leave and has left, nor a clock that has
+    jumped.
     """
-    if met_a_storm(facts, request, end):
+    if met_a_storm(facts, request, end) or _may_be_leaving(facts, request, end):
         return False
     passed = facts.history.events[request.at : end]
-    return not any(_is_blow(event) for event in passed) and not _was_stopped(facts, request)
+    blows = [one for one in passed if _is_blow(one) and not _is_of_leaving(one)]
+    mine = any(isinstance(one, Died) and one.incarnation == request.event.incarnation for one in passed)
+    return not blows and not mine and not _was_stopped(facts, request)
+
+
+def _may_be_leaving(facts: Facts, request: Request, end: int) -> bool:
+    """Had more workers been asked to leave by event `end` than others than that of the request had left?"""
+    before = facts.history.events[:end]
+    asked = sum(isinstance(one, Fired) and "leave" in actions_of(one.label)[:1] for one in before)
+    left = (one for one in before if isinstance(one, Died) and one.cause == "left")
+    return asked > sum(one.incarnation != request.event.incarnation for one in left)
+
+
+def _is_of_leaving(event: object) -> bool:
+    """Is it that somebody was asked to leave, or has left?"""
+    if isinstance(event, Fired):
+        return actions_of(event.label) == ("leave",)
+    return isinstance(event, Died) and event.cause == "left"
 
 
 def met_a_storm(facts: Facts, request: Request, end: int) -> bool:

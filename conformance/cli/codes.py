@@ -203,6 +203,11 @@ CODES: Mapping[str, Code] = {
         ("a process stuck in the kernel (state D)", "an overloaded machine"),
         "Look at the processes the message names.",
     ),
+    "leave-unheard": Code(
+        "a worker that its manifest says can be asked to leave died of SIGTERM",
+        ("SIGTERM is not handled in the adapter", "`leave` stands under [verbs] supported by mistake"),
+        "Handle SIGTERM: end what has begun, hand back the rest, exit. Or take `leave` out of the manifest.",
+    ),
     "list-unknown": Code(
         "nothing in the groups that were named is called so",
         ("a typing error", "another group's name"),

@@ -1,4 +1,4 @@
-"""Strikes at units and at replies: killed, stopped, kept down; lost, late and false answers."""
+"""Strikes at units and at replies: killed, asked to leave, stopped, kept down; lost, late and false answers."""
 
 from __future__ import annotations
 
@@ -40,6 +40,45 @@ async def _come_back(scene: Scene, name: str, ns: int) -> None:
     with scene.patience.held():
         await scene.world.sleep_ns(ns)
         scene.crew.bring_back(name)
+
+
+async def leave(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:
+    """Ask a worker to leave, now or after a while, or the other one beside it; the request it may be at goes on."""
+    unit = scene.target(one, passing)
+    if one.arg == "other" and unit is not None:
+        unit = scene.crew.beside(unit)
+    if unit is None:
+        scene.miss(one)
+    elif one.ns > 0:
+        scene.soon(_leave_later, scene, unit, one)
+    else:
+        _ask_to_leave(scene, unit, one)
+    return None
+
+
+async def _leave_later(scene: Scene, unit: Unit, one: Interruption) -> None:
+    await scene.world.sleep_ns(one.ns)
+    if scene.crew.lives(unit):
+        _ask_to_leave(scene, unit, one)
+    else:
+        scene.miss(one)
+
+
+def _ask_to_leave(scene: Scene, unit: Unit, one: Interruption) -> None:
+    scene.note(one)
+    scene.crew.ask_to_leave(unit)
+    scene.soon(_see_off, scene, unit)
+
+
+async def _see_off(scene: Scene, unit: Unit) -> None:
+    """Until a worker has left; whoever takes longer than a run may take to settle is killed, as supervisors do."""
+    until_ns = scene.world.now_ns() + scene.subject.bounds.settle_ns
+    with scene.patience.held():
+        while not await scene.crew.has_left(unit):
+            if scene.world.now_ns() >= until_ns:
+                await scene.crew.kill(unit)
+                return
+            await scene.world.sleep_ns(scene.subject.bounds.poll_ns)
 
 
 async def pause(scene: Scene, one: Interruption, passing: Passing | None) -> Fault | None:

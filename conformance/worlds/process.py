@@ -62,6 +62,13 @@ class RealUnit:
             raise SimkitError(_impossible("power"))
         await self.process.kill()
 
+    def ask_to_leave(self) -> None:
+        self.process.ask_to_leave()
+
+    @property
+    def left_in_order(self) -> bool:
+        return self.process.returncode is not None and self.process.returncode >= 0
+
     async def bury(self) -> None:
         await self.process.end()
 

@@ -79,6 +79,13 @@ class SimulatedUnit:
         if self.process.alive:
             raise RuntimeError(f"{self.process.label} survived its kill")
 
+    def ask_to_leave(self) -> None:
+        self.process.terminate()
+
+    @property
+    def left_in_order(self) -> bool:
+        return self.process.status is not None and self.process.status.kind != "killed"
+
     async def bury(self) -> None:
         """Nothing outlives a simulated process; does not yield."""
 

@@ -91,12 +91,18 @@ def _works_on(facts: Facts, child: Child, end: Seen) -> Violation | None:
         over_ns, at_ns = facts.at_ns(end.answered), facts.at_ns(request.at)
         stray_ns = _STRAY_NS + facts.lost_ns(over_ns - _STRAY_NS, at_ns)
         is_late = at_ns - over_ns > stray_ns and not facts.held_up(request.at)
-        if is_first and is_late and not is_let_go(facts, request.op) and not facts.late(request):
+        is_free = is_let_go(facts, request.op) or _is_reopened(facts, end, request.at)
+        if is_first and is_late and not is_free and not facts.late(request):
             sentence = (
                 f"Run {facts.history.run!r} was over, and its child {child.id!r} began {request.op!r} after that."
             )
             return blame("leak", sentence, (end.asked, end.answered, request.at), request.op)
     return None
+
+
+def _is_reopened(facts: Facts, end: Seen, index: int) -> bool:
+    """May a run that was blocked over an unknown outcome have gone on since, as its receiver gave word of it?"""
+    return end.status.state == "blocked" and any(end.asked < one.asked_at < index for one in facts.notices())
 
 
 def _is_in_no_list(facts: Facts, child: Child) -> Violation | None:

@@ -61,6 +61,7 @@ class Habits:
     names_the_wait: bool = False  # `on` is the id of the wait instead of its signal's name
     drops_signals: bool = False  # acknowledged, and gone
     reads_clocks: bool = True  # it looks at wall clocks, so that it matters when they jump
+    when_told_to_leave: str = "leaves"  # once what it is at has ended; or "stays", or "dies" of it
     loses_signal_acks: bool = False  # a signal arrives, and its first answer is lost
     over_damage: str = (
         ""  # once a bit was flipped, workers "exit", "refuse" to be launched, or answer with "errors" only
@@ -166,6 +167,8 @@ class ToyUnit:
         self.running.set()
         self.resumed = trio.Event()
         self.scope = trio.CancelScope()
+        self.is_leaving = False
+        self.left_in_order = True
 
     async def kill(self, *, power: bool, state: str | None = None) -> None:
         assert self.alive
@@ -178,6 +181,18 @@ class ToyUnit:
         self.dead.set()
         self.running.set()  # nobody waits for the dead
         self.scope.cancel()
+
+    def ask_to_leave(self) -> None:
+        habit = self.world.habits.when_told_to_leave
+        self.is_leaving = habit == "leaves"
+        if habit == "dies":
+            self.left_in_order = False
+            self.die()
+
+    async def leave_if_told(self) -> None:
+        if self.is_leaving:
+            self.die()
+            await trio.lowlevel.checkpoint()  # the dead go no further
 
     async def bury(self) -> None:
         assert not self.alive
@@ -221,6 +236,7 @@ class ToyUnit:
     async def work(self, plan: Plan) -> None:
         for leaf in plan.leaves():
             while leaf.id not in self.world.journal.accepted:
+                await self.leave_if_told()
                 match leaf:
                     case Call():
                         await self.accept(leaf.id, await self.call(leaf))

@@ -102,6 +102,7 @@ def test_what_both_worlds_can_do(action: Action) -> None:
         (Interruption("kill", attrs.evolve(APPLIED, unit="engine")), "no [units.engine]"),
         (Interruption("second", APPLIED), "lease_ms is 0"),
         (Interruption("pause", APPLIED, ns=1), "lease_ms is 0"),
+        (Interruption("leave", APPLIED), "[verbs] supported has no leave"),
     ],
 )
 def test_what_cannot_be_in_any_world(one: Interruption, says: str) -> None:
@@ -116,6 +117,20 @@ def test_units_that_may_not_be_killed_and_stores_of_two() -> None:
     kept = attrs.evolve(NAIVE, units=safe, limits=Limits(lease_ms=300))
     assert "not killable" in told(Interruption("flip", attrs.evolve(APPLIED, unit="engine")), manifest=kept)
     assert told(Interruption("second", APPLIED), manifest=kept) == ""
+
+
+def test_only_workers_that_say_so_are_asked_to_leave() -> None:
+    """By [verbs]; an engine never is, and in both worlds it is the same."""
+    able = attrs.evolve(NAIVE, verbs=Verbs((*NAIVE.verbs.supported, "leave")))
+    engine = attrs.evolve(NAIVE.units["worker"], control=False)
+    able = attrs.evolve(able, units={"engine": engine, **able.units})
+    worker, server = (Interruption("leave", attrs.evolve(APPLIED, unit=unit)) for unit in ("worker", "engine"))
+    for world in ("process", "simulated"):
+        assert told(worker, world, able) == ""  # type: ignore[arg-type]
+        assert "only the worker is asked" in told(server, world, able)  # type: ignore[arg-type]
+    verbs, units = able.verbs.supported, tuple(able.units)
+    assert [fits(one, verbs=verbs, units=units) for one in (worker, server)] == [True, False]
+    assert not fits(worker, verbs=NAIVE.verbs.supported, units=units)
 
 
 def test_what_cannot_be_carried_out_is_refused_before_it_is_tried() -> None:

@@ -19,14 +19,18 @@ from conformance.worlds.process import ProcessWorld
 from scenarios.history import Answered, Asked, Closed, Died, Down, Received, Scanned, Started
 from scenarios.interruption import Interruption, Scenario, Site
 from scenarios.plan import Approve, Call, Plan, Seq, Wait
+from simkit.errors import SimkitError
 from tests.conformance.seen_rig import at, events, final, outcomes
 
 #: A harness in one thread: a journal in a file, carried out from where it ends.
 PROGRAM = """
-import json, os, threading, time
+import json, os, signal, threading, time
 from simkit_adapter import Busy, Refused, Rejected, Unknown, call, leaves, lookup, serve, state_folder
 
 LOCK = threading.RLock()
+LEAVING = threading.Event()
+if not os.environ.get("SIMKIT_CODE"):
+    signal.signal(signal.SIGTERM, lambda *_: LEAVING.set())
 
 class Run:
     def __init__(self, name, plan):
@@ -52,6 +56,8 @@ class Run:
         for op in leaves(self.plan):
             while op["id"] not in self.kept["answers"] and not self.kept["cancelled"]:
                 time.sleep(0.01)
+                if LEAVING.is_set():
+                    os._exit(0)
                 if not self.kept["paused"] and (answer := self.work(op)) is not None and not self.kept["cancelled"]:
                     self.kept["answers"][op["id"]] = answer
                     self.save()
@@ -145,7 +151,19 @@ def watch(folder: Path, *interruptions: Interruption, plan: Plan = PLAN) -> Obse
         units={"worker": worker},
         operations=Operations(("seq", "call", "wait", "approve", "secrets")),
         verbs=Verbs(
-            ("start", "status", "signal", "decide", "cancel", "pause", "unpause", "events", "artifacts", "journal")
+            (
+                "start",
+                "status",
+                "signal",
+                "decide",
+                "cancel",
+                "pause",
+                "unpause",
+                "events",
+                "artifacts",
+                "journal",
+                "leave",
+            )
         ),
         shows=Shows(),
         limits=Limits(settle_ms=5000, call_timeout_ms=500, poll_ms=10, lease_ms=1),
@@ -184,6 +202,22 @@ def test_a_worker_stays_down_and_comes_back_with_other_code(tmp_path: Path) -> N
     journals = [one.body["code"] for one in events(seen, Answered) if one.body and "code" in one.body]
     assert journals[-1] == ["1", "2"]
     assert (final(seen), seen.unfired) == ("done", ())
+
+
+def test_a_worker_is_asked_to_leave(tmp_path: Path) -> None:
+    """By SIGTERM: it ends what it is at, and itself; the next one does the rest."""
+    seen = watch(tmp_path, Interruption("leave", at("a", "received")))
+    (death,) = events(seen, Died)
+    assert (death.cause, death.incarnation) == ("left", 1)
+    assert [(one.op, one.incarnation) for one in events(seen, Received)] == [("a", 1), ("pay", 2), ("b", 2)]
+    assert (final(seen), seen.unfired) == ("done", ())
+
+
+def test_a_worker_that_dies_of_the_request_is_not_judged(tmp_path: Path) -> None:
+    """SIGTERM kills whoever does not handle it, as the second version of this program does."""
+    leave = Interruption("leave", at("pay", "received"))
+    with pytest.raises(SimkitError, match="leave-unheard"):
+        watch(tmp_path, Interruption("deploy", at("a", "applied"), arg="2"), leave)
 
 
 def test_a_second_process_stands_beside_the_first(tmp_path: Path) -> None:

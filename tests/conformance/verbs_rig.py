@@ -118,6 +118,7 @@ class VerbsUnit(ToyUnit):
         for leaf in plan.leaves():
             while leaf.id not in self.world.journal.accepted and not self.world.extras.failed:
                 await self.running.wait()
+                await self.leave_if_told()
                 if self.world.extras.cancelled:
                     return
                 if self.world.extras.paused:

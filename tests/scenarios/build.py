@@ -159,7 +159,7 @@ class Story(Words):
 
     def kill(
         self,
-        cause: Literal["killed", "power", "exited"] = "killed",
+        cause: Literal["killed", "power", "exited", "left"] = "killed",
         *,
         unit: str = "worker",
         incarnation: int | None = None,

@@ -63,6 +63,27 @@ holds(
     fallen().fired("deploy@kid/k1#1.applied=3").status("blocked", children=children(kid="runnable")),
     exercised=0,
 )
+REOPENED = plan("m mailer", Child("kid", seq("k1 ledger")))
+
+
+def reopened() -> Story:
+    """The outcome of a letter is unknown, the run blocked over it, and then there is word of the letter."""
+    lost = Story(REOPENED, **OPS).up().start().request("m").applied().reply(delivery="dropped")
+    return lost.later(1200).status("blocked", ops={"m": "unresolved"})
+
+
+holds(
+    "CHI-1",
+    "the run goes on with its child when there is word of what it was blocked over",
+    reopened().notice("m").later(400).call("kid/k1").done().settled(),
+    exercised=0,
+)
+breaks(
+    "CHI-1",
+    "the child of a run that is blocked begins without any word",
+    reopened().later(400).call("kid/k1").settled(),
+    "leak",
+)
 breaks("CHI-1", "the child runs on", fallen().status("failed", children=children(kid="running")), "leak")
 breaks(
     "CHI-1",

@@ -22,6 +22,7 @@ processes, and the same calls are simulated. Settings come from the environment,
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,9 @@ async def run_engine(env: Mapping[str, str]) -> None:
 
 
 async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
-    """A worker, and a client that speaks the adapter protocol over `control`, until the kit closes it."""
+    """A worker, and a client that speaks the adapter protocol over `control`, until the kit closes it or SIGTERM asks the
+    worker to leave: then it ends what it has begun, hands back the rest, and ends.
+    """
     address = _host(env), int(env["SIMKIT_ENGINE_PORT"])
     tools = connect(
         env["SIMKIT_SERVICES"],
@@ -80,10 +83,22 @@ async def run_worker(env: Mapping[str, str], control: trio.abc.Stream) -> None:
             code=_code(env),
             batch=int(env.get("SIMKIT_REBATCH", "0")),
         )
-        nursery.start_soon(worker.run)
+        nursery.start_soon(_work, worker, nursery.cancel_scope)
+        nursery.start_soon(_stop_when_told, worker)
         verbs = Verbs(Client(*address, patience=PATIENCE), is_replay=is_replay)
         await serve_streams(verbs, _receiver(control), control.send_all)
         nursery.cancel_scope.cancel()
+
+
+async def _work(worker: Worker, over: trio.CancelScope) -> None:
+    await worker.run()
+    over.cancel()
+
+
+async def _stop_when_told(worker: Worker) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            worker.stop()
 
 
 def _code(env: Mapping[str, str]) -> Code:
