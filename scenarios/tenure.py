@@ -115,7 +115,7 @@ def twins(facts: Facts) -> Iterator[tuple[Request, Request]]:
             is_open = earlier.replied_at is None or earlier.replied_at > later.at
             waited_ns = facts.age_ns(earlier, later.event.at_ns)
             is_calm = waited_ns < patience_ns(facts) and is_undisturbed(facts, earlier, later.at)
-            is_given_up = _was_dropped(facts, earlier, later) or _may_be_leaving(facts, earlier, later.at)
+            is_given_up = _was_dropped(facts, earlier, later) or _may_be_leaving(facts, earlier)
             is_kept = is_open and not is_given_up
             if is_kept and (is_calm or _is_within_lease(facts, earlier, later, waited_ns)):
                 yield earlier, later
@@ -160,7 +160,7 @@ def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:
     A worker that has begun meanwhile is no disturbance, nor is one that was asked to leave and has left, nor a clock that has
     jumped.
     """
-    if met_a_storm(facts, request, end) or _may_be_leaving(facts, request, end):
+    if met_a_storm(facts, request, end) or _may_be_leaving(facts, request):
         return False
     passed = facts.history.events[request.at : end]
     blows = [one for one in passed if _is_blow(one) and not _is_of_leaving(one)]
@@ -168,11 +168,10 @@ def is_undisturbed(facts: Facts, request: Request, end: int) -> bool:
     return not blows and not mine and not _was_stopped(facts, request)
 
 
-def _may_be_leaving(facts: Facts, request: Request, end: int) -> bool:
-    """Had more workers been asked to leave by event `end` than others than that of the request had left?"""
-    before = facts.history.events[:end]
-    asked = sum(isinstance(one, Fired) and "leave" in actions_of(one.label)[:1] for one in before)
-    left = (one for one in before if isinstance(one, Died) and one.cause == "left")
+def _may_be_leaving(facts: Facts, request: Request) -> bool:
+    """Was the worker of this request perhaps asked to leave? Certainly not where as many others have left as were asked to."""
+    asked = sum(action == "leave" for _, action, _ in facts.fired)
+    left = (one for one in facts.history.events if isinstance(one, Died) and one.cause == "left")
     return asked > sum(one.incarnation != request.event.incarnation for one in left)
 
 

@@ -87,7 +87,11 @@ def cut_off_is_failed(patch: Patch) -> None:
     patch.replace(Worker, "_invoke_until_stopped", invoke)
 
 
-@mutant("handed-back-by-name", "OWN-10", shown_by="namesake/second@ask#1.received+leave@search#1.received=other")
+@mutant(
+    "handed-back-by-name",
+    "OWN-10",
+    shown_by="namesake/second@ask#1.received+delay@ask#1.applied+leave@search#1.received=other",
+)
 def handed_back_by_name(patch: Patch) -> None:
     """Who leaves hands back whatever anybody of its name has in hand."""
 

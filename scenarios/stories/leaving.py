@@ -9,6 +9,8 @@ from scenarios.story import Story, in_order, ledger
 
 #: After a reply: about when the worker is given what its report has released, and before it can have begun with that.
 _GIVEN_NS = 2_000_000
+#: Longer than a real process takes to come up, shorter than a caller's patience.
+_BOOT_NS = 700_000_000
 _SLOW = ("slow",)
 
 
@@ -23,6 +25,11 @@ def _applied(op: str) -> Site:
 def _empty_handed(op: str, then: Interruption | None = None) -> Interruption:
     """The worker is to leave as it is given what follows on `op`: it has that in hand, and has sent nothing of it."""
     return Interruption("leave", Site("barrier", op, 1, "replied"), ns=_GIVEN_NS, then=then)
+
+
+def _settling_in(then: Interruption) -> Interruption:
+    """The answer to the first request takes so long that another worker is there for certain."""
+    return Interruption("delay", _applied("ask"), ns=_BOOT_NS, then=then)
 
 
 STORIES = (
@@ -56,7 +63,9 @@ STORIES = (
         "Two workers of one name: while one is at a long search, the other leaves, and takes nothing along.",
         in_order(ledger("ask"), Call("search", "reader", {"all": 1}, ("ask",), _SLOW), ledger("order", "search")),
         extras=(
-            Interruption("second", _received("ask"), then=Interruption("leave", _received("search"), arg="other")),
+            Interruption(
+                "second", _received("ask"), then=_settling_in(Interruption("leave", _received("search"), arg="other"))
+            ),
             Interruption("second", _received("ask"), then=Interruption("leave", _received("search"))),
             _empty_handed("ask"),
         ),

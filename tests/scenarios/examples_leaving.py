@@ -86,6 +86,12 @@ breaks(
 )
 breaks(
     "OWN-10",
+    "the other one is about to leave, and hands back what the owner is at",
+    owned().fired(OTHER).later(30).request("a").kill("left", incarnation=2),
+    "duplicate effect",
+)
+breaks(
+    "OWN-10",
     "the other one had left before",
     Story(READ, **LEASE)
     .up()
