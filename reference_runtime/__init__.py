@@ -29,6 +29,7 @@ The map, from the bottom up; each module imports only what stands above it:
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.
 """
 
+from reference_runtime.allocation import IS_SETTLED as IS_SETTLED  # first of all, see there
 from reference_runtime.client import Client
 from reference_runtime.embedded import Embedded, embedded
 from reference_runtime.evolution import Code
