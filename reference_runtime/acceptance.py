@@ -53,11 +53,9 @@ class Acceptance(Progress, Particulars, Reconcile):
             if self._already_settled(grant, report, answer, detail):
                 return None
             if not self._apply(op, report, grant.generation, grant.version, answer, detail, facts):
-                return self._reject(grant, report, canonical(answer) if answer is not None else detail)
+                return self._reject(grant, report, self._text(answer) or detail)
             self._audit_holder(op.task, grant, "settle", report)
-            self._end_invocation(
-                grant.generation, report, canonical(answer) if answer is not None else detail, facts.external
-            )
+            self._end_invocation(grant.generation, report, self._text(answer) or detail, facts.external)
             self._conclude_later(op.attempt)
             return None
 
@@ -84,7 +82,7 @@ class Acceptance(Progress, Particulars, Reconcile):
             report, why = self.reading(op, report, answer)
         move = MOVES[report]
         reason = why or (f"{facts.reason or _CODES.get(report, report)}: {detail}" if detail else _WORDS.get(report))
-        if not self._move(op, move, generation, version, canonical(answer) if answer is not None else None, reason):
+        if not self._move(op, move, generation, version, self._text(answer), reason):
             return False
         self._release(generation)
         self.follow(op, report, answer)
@@ -243,7 +241,7 @@ class Acceptance(Progress, Particulars, Reconcile):
     def _already_settled(self, grant: Grant, report: Report, answer: Mapping[str, Any] | None, detail: str) -> bool:
         """Whether this very word was taken before; that somebody else had come to the same is another matter."""
         known = self._invocation(grant.generation)
-        said = canonical(answer) if answer is not None else detail
+        said = self._text(answer) or detail
         return known is not None and (known.report, known.detail) == (report, said)
 
     def _open_invocation(self, generation: int) -> bool:

@@ -28,8 +28,8 @@ class Appending(Control):
     """Commands in, operations out."""
 
     @abstractmethod
-    def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
-        """Write a step down as an operation of an attempt."""
+    def _plan_operations(self, attempt: str, position: int, steps: Sequence[Step]) -> None:
+        """Write steps down as operations of an attempt, from `position` on."""
 
     def _append(self, attempt: str, number: int, command: Json, steps: Mapping[str, Step]) -> None:
         spec = command["spec"]
@@ -63,7 +63,7 @@ class Appending(Control):
         elif command["kind"] == "compensate":
             self._note_undo(attempt, spec["of"])
         else:
-            self._open(attempt, command["id"])
+            self._open(attempt, command["id"], steps[command["id"]].kind)
 
     def _plan(self, attempt: str, step: Step) -> None:
         """Write an operation down, unless an approval that is about it did so before. Raises `PlanError` for a child whose plan
@@ -73,7 +73,7 @@ class Appending(Control):
             if step.kind == "child":  # one of a plan was looked at when that was submitted
                 documents.check_spelling(step.more["plan"])
             position = self._value("SELECT count(*) FROM operation WHERE attempt = ?", attempt)
-            self._plan_operation(attempt, position, step)
+            self._plan_operations(attempt, position, (step,))
 
     def _note_undo(self, attempt: str, operation: str) -> None:
         """Give a compensation its place in the order, should what it undoes have been accepted before it was noted."""

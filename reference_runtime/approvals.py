@@ -201,6 +201,8 @@ class Approvals(Compensation):
         """Whether an operation lacks a decision that it needs, also one that is still to be asked for."""
         if any(approval.state != "approved" for approval in self.approvals_of(attempt, operation)):
             return True
+        if not self._attempt(attempt).has_consents:
+            return False
         sql = "SELECT 1 FROM operation WHERE attempt = ? AND subject = ? AND kind = 'approve' AND state = 'planned'"
         return self._row(sql, attempt, operation) is not None
 

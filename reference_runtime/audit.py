@@ -28,7 +28,8 @@ class Audit(Parts):
         not done; an authority is the id or the lease under which it was asked for.
         """
         self.db.execute(
-            "INSERT INTO audit SELECT ?1, ifnull(max(sequence), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM audit WHERE task = ?1",
+            "INSERT INTO audit VALUES"
+            " (?1, (SELECT ifnull(max(sequence), 0) + 1 FROM audit WHERE task = ?1), ?2, ?3, ?4, ?5, ?6, ?7)",
             (task, actor, authority, action, target, time.time_ns(), detail),
         )
 

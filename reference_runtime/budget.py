@@ -130,7 +130,7 @@ class Budget(Audit, Delivery):
         True: reserved. False: not just now, because others hold it; the operation is asked again later. A text: never,
         and that is the reason the run ends with.
         """
-        if op.kind == "sweep" or not self.is_limited(op.task):
+        if op.kind == "sweep" or not self._attempt(op.attempt).is_limited:
             return True
         if self.too_late(op, now_ns):
             return "deadline"
@@ -206,7 +206,7 @@ class Budget(Audit, Delivery):
 
     def settle_usage(self, op: Operation, report: Report, answer: Mapping[str, Any] | None, now_ns: int) -> None:
         """Turn what was held for an invocation into what it cost, and free the rest."""
-        if not self.is_limited(op.task):
+        if not self._attempt(op.attempt).is_limited:
             return
         held = self._rows(
             "SELECT kind, account, amount FROM hold WHERE attempt = ? AND operation = ? AND state = 'reserved' ORDER BY kind",

@@ -41,9 +41,8 @@ class Checks(Artifacts):
         name = self.subject_name(op)
         version, digest = self.current_version(op.task, name)
         self.db.execute(
-            "INSERT OR IGNORE INTO verdict SELECT ?1, ?2, generation, ?3, ?4, ?5, ?6, '', ?7"
-            " FROM operation WHERE attempt = ?1 AND id = ?2",
-            (op.attempt, op.id, op.tool, name, version, digest, time.time_ns()),
+            "INSERT OR IGNORE INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?, '', ?)",
+            (op.attempt, op.id, op.generation, op.tool, name, version, digest, time.time_ns()),
         )
 
     def subject_name(self, op: Operation) -> str:

@@ -147,10 +147,18 @@ class Ownership(Acceptance, Evolution):
                 leases.append(self._lease(op, execution, source))
         for attempt in dict.fromkeys(lease.attempt for lease in leases):
             self._carried_out_by(attempt, execution)
-            self._conclude(attempt)
+            self._conclude_leased(attempt)
             if self._unconcluded is not None:
                 self._unconcluded.pop(attempt, None)
         return leases
+
+    def _conclude_leased(self, attempt: str) -> None:
+        """Bring an attempt in line that has a lease; as one that runs already and is to go on, it stands as it did."""
+        stands = self._attempt(attempt)
+        if (stands.condition, stands.outcome, stands.reason, stands.halt) == ("running", None, None, None):
+            self._touch(attempt)
+        else:
+            self._conclude(attempt)
 
     def _carried_out_by(self, attempt: str, execution: str) -> None:
         if self._attempt(attempt).execution != execution:
@@ -170,21 +178,20 @@ class Ownership(Acceptance, Evolution):
     def _lease(self, op: Operation, execution: str, source: int | None) -> Lease:
         generation = self._next("generation")
         self.db.execute(
-            "UPDATE operation SET generation = ?, version = version + 1, due_ns = NULL"
-            " WHERE attempt = ? AND id = ? AND generation = ? AND version = ?",
-            (generation, op.attempt, op.id, op.generation, op.version),
-        )
-        self.db.execute(
             "INSERT INTO lease (generation, attempt, operation, execution, source) VALUES (?, ?, ?, ?, ?)",
             (generation, op.attempt, op.id, execution, source),
         )
         self.audit(op.task, execution, f"lease {generation}", "claim", op.id)
-        grant = Grant(op.attempt, op.id, generation, op.version + 1)
-        if not self.intends_with_lease(op) or self.authority_for(op):
-            return self._with_authority(op, grant)
-        ticket = self._intend(op._replace(generation=generation, version=grant.version), grant)
-        assert ticket is not None, f"{op} was claimable and could not be dispatched"
-        return ticket
+        if self.intends_with_lease(op) and not self.authority_for(op):
+            ticket = self._intend(op, Grant(op.attempt, op.id, op.generation, op.version), generation)
+            assert ticket is not None, f"{op} was claimable and could not be dispatched"
+            return ticket
+        self.db.execute(
+            "UPDATE operation SET generation = ?, version = version + 1, due_ns = NULL"
+            " WHERE attempt = ? AND id = ? AND generation = ? AND version = ?",
+            (generation, op.attempt, op.id, op.generation, op.version),
+        )
+        return self._with_authority(op, Grant(op.attempt, op.id, generation, op.version + 1))
 
     def intends_with_lease(self, op: Operation) -> bool:
         """Whether the intent is recorded with the lease: an intent that is never acted on must do no harm."""
@@ -221,7 +228,11 @@ class Ownership(Acceptance, Evolution):
                 return self._ticket(op)
             is_late = self.too_late(op, time.time_ns())
             is_held = (op.generation, op.version) == (grant.generation, grant.version)  # or it has no say in a release
-            ticket = self._intend(op, grant) if is_held and not is_late and self.release(op, grant.granted) else None
+            ticket = (
+                self._intend(op, grant, grant.generation)
+                if is_held and not is_late and self.release(op, grant.granted)
+                else None
+            )
             if ticket is None:
                 self._give_back(grant)
                 return self._reject(grant, "dispatch", "")
@@ -242,12 +253,35 @@ class Ownership(Acceptance, Evolution):
         self._reschedule(op, None, time.time_ns() + (self.backoff_ns(RELEASE_TRIES) if is_unclear else 0))
         self._conclude(op.attempt)
 
-    def _intend(self, op: Operation, grant: Grant) -> Ticket | None:
-        """Dispatch under a grant and record what will be sent; None when the fence does not hold."""
+    def _intend(self, op: Operation, grant: Grant, generation: int) -> Ticket | None:
+        """Dispatch what stands as granted, under the lease of a generation, and record what will be sent; None when the fence
+        does not hold.
+        """
+        leased = op._replace(generation=generation)
+        self.prepare(leased)
+        intended = self.intended(leased)
+        also = {
+            "generation": generation,
+            "request": intended.request,
+            "key": intended.key,
+            "tries": intended.tries,
+            "first_ns": intended.first_ns,
+        }
         move: Move = "look_up" if op.remedy == "lookup" else "dispatch"
-        if not self._move(op, move, grant.generation, grant.version, None, self.reason_of_intent(op)):
+        if not self._move(op, move, grant.generation, grant.version, None, self.reason_of_intent(op), also):
             return None
-        return self._ticket(self._record_intent(op._replace(version=grant.version + 1), grant.generation))
+        dispatched = intended._replace(version=grant.version + 1)
+        self._record_intent(dispatched, generation)
+        return self._ticket(dispatched)
+
+    def intended(self, op: Operation) -> Operation:
+        """An operation as it is once it is dispatched: with what is sent, and one try more, unless that only asks."""
+        return op._replace(
+            request=self.request_for(op),
+            key=self.key_for(op),
+            tries=op.tries + (op.remedy != "lookup"),
+            first_ns=op.first_ns if op.first_ns is not None else time.time_ns(),
+        )
 
     def reason_of_intent(self, op: Operation) -> str | None:
         """Why something is sent that was sent before, or to undo or clean up; None for what simply has its turn."""
@@ -259,17 +293,10 @@ class Ownership(Acceptance, Evolution):
             return f"compensation: {why or 'cancelled'}"
         return "sweep: it was uploaded, and not accepted" if op.kind == "sweep" else None
 
-    def _record_intent(self, op: Operation, generation: int) -> Operation:
-        """Write down one invocation: what is sent, and that it counts as a try, or as a question of the open search."""
-        self.prepare(op)
-        request, key, now_ns = self.request_for(op), self.key_for(op), time.time_ns()
+    def _record_intent(self, op: Operation, generation: int) -> None:
+        """Write down one invocation: what is sent, be it a question of the open search."""
+        assert op.request is not None
         is_question = op.remedy == "lookup"
-        tries = op.tries + (not is_question)
-        first_ns = op.first_ns if op.first_ns is not None else now_ns
-        self.db.execute(
-            "UPDATE operation SET request = ?, key = ?, tries = ?, first_ns = ? WHERE attempt = ? AND id = ?",
-            (request, key, tries, first_ns, op.attempt, op.id),
-        )
         if is_question:
             self.count_lookup(op)
         self._invocations.pop(generation, None)
@@ -281,14 +308,13 @@ class Ownership(Acceptance, Evolution):
                 op.attempt,
                 op.id,
                 "lookup" if is_question else "call",
-                key,
-                request_digest({**json.loads(request), **self.particular_fields(op)}),
-                now_ns,
+                op.key,
+                request_digest({**json.loads(op.request), **self.particular_fields(op)}),
+                time.time_ns(),
                 generation,
             ),
         )
         self._touch(op.attempt)
-        return op._replace(request=request, key=key, tries=tries, first_ns=first_ns)
 
     def request_for(self, op: Operation) -> str:
         """What the operation's request says, as JSON; fixed when first recorded, so that every repeat says the same."""

@@ -19,21 +19,22 @@ from typing import cast
 import apsw
 
 from reference_runtime.compensation import NOTHING_TO_UNDO, SUCCEEDED
-from reference_runtime.model import DISPATCHED, Outcome, Policy, Tally, canonical
+from reference_runtime.model import DISPATCHED, Kind, Outcome, Policy, Tally, canonical
+from reference_runtime.records import PENDING
 from reference_runtime.rows import Operation
 from reference_runtime.waits import DEADLINE, GRACE, Waits
 
-#: When an operation that is opened at ?1 is due: at once where a worker carries it out. No list: SQLite makes a table of one.
-_DUE = "CASE kind " + " ".join(f"WHEN '{kind}' THEN ?1" for kind in sorted(DISPATCHED)) + " END"
-_TALLY = """SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
+#: What waits for an operation, and how much it still waits for once that is settled.
+_DEPENDENTS = """SELECT o.position, o.id, o.kind, o.missing - 1 FROM dependency d CROSS JOIN operation o
+    ON o.attempt = d.attempt AND o.id = d.operation WHERE d.attempt = ? AND d.needs = ?"""
+_TALLY = f"""SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state IN ('failed', 'unresolved') AND state = 'unresolved'
         AND NOT void AND kind NOT IN ('compensate', 'sweep')),
-    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state IN ('planned', 'dispatched', 'unknown')
-        AND NOT void AND kind != 'compensate'),
+    EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND {PENDING} AND NOT void AND kind != 'compensate'),
     EXISTS (SELECT 1 FROM lease WHERE attempt = ?1),
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND due_ns IS NOT NULL),
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state = 'planned' AND opened_ns IS NOT NULL
-        AND kind IN ('wait', 'sleep', 'approve')) OR
+        AND (kind = 'wait' OR kind = 'sleep' OR kind = 'approve')) OR
     EXISTS (SELECT 1 FROM approval WHERE attempt = ?1 AND state = 'pending'),
     EXISTS (SELECT 1 FROM child c JOIN task t ON t.id = c.task JOIN attempt b ON b.id = t.attempt
         WHERE c.parent = a.task AND c.attempt = ?1 AND c.owner != 'detached' AND b.outcome IS NULL)
@@ -70,31 +71,29 @@ class Progress(Waits):
     def _follow(self, attempt: str, operation: str) -> None:
         self.record_undo(attempt, operation)
         self.decide_races(attempt, operation)
-        rows = self._rows(
-            "UPDATE operation SET missing = missing - 1 WHERE attempt = ?1 AND id IN"
-            " (SELECT operation FROM dependency WHERE attempt = ?1 AND needs = ?2) RETURNING position, id, missing",
-            attempt,
-            operation,
-        )
-        for _, dependent, missing in sorted(rows):
-            if self.dependencies_met(missing):
-                self._open(attempt, dependent)
+        for _, dependent, kind, missing in sorted(self._rows(_DEPENDENTS, attempt, operation)):
+            is_met = self.dependencies_met(missing)
+            if not (is_met and self._open(attempt, dependent, kind, missing)):
+                self.db.execute(
+                    "UPDATE operation SET missing = ? WHERE attempt = ? AND id = ?", (missing, attempt, dependent)
+                )
         self._wake_waits(attempt)
 
     # -- opening
 
-    def _open(self, attempt: str, operation: str) -> None:
-        """Let an operation have its turn; nothing of it once the attempt is failing or being stopped."""
+    def _open(self, attempt: str, operation: str, kind: Kind, missing: int = 0) -> bool:
+        """Let an operation have its turn; nothing of it once the attempt is failing or being stopped. `missing`: of what it
+        waits for, so much is not settled. False, and nothing changed, when it had its turn or has none.
+        """
         now_ns = time.time_ns()
-        kind = self._value(
-            f"UPDATE operation SET opened_ns = ?1, due_ns = {_DUE} WHERE attempt = ?2"
-            " AND id = ?3 AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate' RETURNING kind",
-            now_ns,
-            attempt,
-            operation,
+        due_ns = now_ns if kind in DISPATCHED else None  # at once where a worker carries it out
+        self.db.execute(
+            "UPDATE operation SET opened_ns = ?, due_ns = ?, missing = ? WHERE attempt = ? AND id = ?"
+            " AND state = 'planned' AND opened_ns IS NULL AND kind != 'compensate'",
+            (now_ns, due_ns, missing, attempt, operation),
         )
-        if kind is None:
-            return
+        if self.db.changes() == 0:
+            return False
         if self.is_stopped(attempt):
             self._close(self._operation(attempt, operation))
         elif kind in DISPATCHED:
@@ -102,6 +101,7 @@ class Progress(Waits):
                 self._hold_back(attempt, operation)
         else:
             self._begin(self._operation(attempt, operation), now_ns)
+        return True
 
     def _close(self, op: Operation) -> None:
         self.db.execute(

@@ -6,6 +6,9 @@ with the task, so that reading one task never scans another's rows.
 
 from __future__ import annotations
 
+#: What an operation is that has not come to its end, as a condition that is the same wherever the index of these is to help.
+PENDING = "(state = 'planned' OR state = 'dispatched' OR state = 'unknown')"
+
 #: The journal's transitions, also read by the event cursors. `operation` is empty for the run itself.
 TRANSITIONS_TABLE = """
 CREATE TABLE transition (

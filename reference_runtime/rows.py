@@ -12,13 +12,13 @@ from __future__ import annotations
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import apsw
 
-from reference_runtime.model import Kind, Move, Policy, Refusal, Remedy, Semantics, State, sources, target
+from reference_runtime.model import Kind, Move, Policy, Refusal, Remedy, Semantics, State, canonical, sources, target
 
 
 class Operation(NamedTuple):
@@ -67,6 +67,8 @@ class Attempt(NamedTuple):
     has_compensations: int
     has_signals: int
     is_handed_over: int  # it is a child, and its end was taken
+    has_consents: int  # something of it needs an approval, be it one that is still to be asked for
+    is_limited: int  # by a budget or a deadline, or as a child from above
 
 
 _ATTEMPT = """SELECT task, condition, outcome, reason, execution, failing, halt, code, stranded,
@@ -74,7 +76,10 @@ _ATTEMPT = """SELECT task, condition, outcome, reason, execution, failing, halt,
     EXISTS (SELECT 1 FROM finish f WHERE f.attempt = a.id),
     EXISTS (SELECT 1 FROM operation o WHERE o.attempt = a.id AND o.subject IS NOT NULL AND o.kind = 'compensate'),
     EXISTS (SELECT 1 FROM event e WHERE e.task = a.task),
-    EXISTS (SELECT 1 FROM child c WHERE c.task = a.task AND c.is_accepted AND c.owner != 'detached')
+    EXISTS (SELECT 1 FROM child c WHERE c.task = a.task AND c.is_accepted AND c.owner != 'detached'),
+    EXISTS (SELECT 1 FROM operation o WHERE o.attempt = a.id AND o.subject IS NOT NULL AND o.kind = 'approve'),
+    EXISTS (SELECT 1 FROM allowance b WHERE b.task = a.task) OR EXISTS (SELECT 1 FROM deadline d WHERE d.task = a.task)
+        OR EXISTS (SELECT 1 FROM child c WHERE c.task = a.task)
     FROM attempt a WHERE a.id = ?"""
 
 
@@ -87,6 +92,10 @@ class Invocation(NamedTuple):
     ended_ns: int | None
 
 
+NOTHING: Mapping[str, object] = {}
+#: Of how many tasks it is kept at which line their log is.
+LINES_MAX = 10_000
+
 #: What a transaction inside another one adds to it: nothing.
 _PART: AbstractContextManager[None] = nullcontext()
 
@@ -95,7 +104,7 @@ class Rows:
     """A database with the helpers every part of the store uses.
 
     What a transaction asks again and again of an attempt is kept for as long as the transaction lasts, and forgotten by
-    whatever changes it.
+    whatever changes it. Numbers that only grow are kept for longer, as nobody else writes to the store.
     """
 
     def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
@@ -105,6 +114,9 @@ class Rows:
         self._attempts: dict[str, Attempt] = {}  # as read in this transaction
         self._limited: dict[str, bool] = {}  # tasks: whether anything limits them, as read in this transaction
         self._invocations: dict[int, Invocation | None] = {}  # by generation, as read in this transaction
+        self._counters: dict[str, int] = {}  # as written last, be it in this transaction
+        self._lines: dict[str, int] = {}  # tasks: the number of their last line of the log, as written last
+        self._answer: tuple[Mapping[str, Any] | None, str | None] = (None, None)  # one that was taken, and its text
         self._touched: dict[str, None] = {}  # attempts of which this transaction makes a new version
 
     def fence(self, move: Move, generation: int, version: int) -> tuple[str, tuple[object, ...]]:
@@ -121,38 +133,55 @@ class Rows:
         version: int,
         answer: str | None = None,
         reason: str | None = None,
+        also: Mapping[str, object] = NOTHING,
     ) -> bool:
-        """One transition of one operation; False, and nothing changed, when the fence does not hold."""
+        """One transition of one operation; False, and nothing changed, when the fence does not hold. `also`: more columns
+        that change with it.
+        """
         condition, values = self.fence(move, generation, version)
-        self._log_transition(op, move, reason, condition, values)
+        self._log_transition(op, move, reason, condition, values, also.get("generation", generation))
+        more = "".join(f", {column} = ?" for column in also)
         self.db.execute(
             "UPDATE operation SET state = ?, version = version + 1, due_ns = NULL, answer = ifnull(?, answer),"
-            f" reason = ? WHERE attempt = ? AND id = ? AND {condition}",
-            (target(move), answer, reason, op.attempt, op.id, *values),
+            f" reason = ?{more} WHERE attempt = ? AND id = ? AND {condition}",
+            (target(move), answer, reason, *also.values(), op.attempt, op.id, *values),
         )
         return self.db.changes() == 1
 
     def _log_transition(
-        self, op: Operation, move: Move, reason: str | None, condition: str, values: tuple[object, ...]
+        self, op: Operation, move: Move, reason: str | None, condition: str, values: tuple[object, ...], under: object
     ) -> None:
-        """One line about the transition that is about to happen: the same fence, so a line exactly where a row changes.
+        """One line about the transition that is about to happen: the same fence, so a line exactly where a row changes;
+        `under` is the generation it leaves the operation with.
 
         The line carries the first version of the task that shows the change, and the next number of the task's own count.
         """
+        last = self._last_line(op.task)
         self.db.execute(
-            "INSERT INTO transition SELECT ?1, (SELECT ifnull(max(sequence), 0) + 1 FROM transition WHERE task = ?1), ?2,"
-            " ?3, state, ?4, ?5, ?6, generation, (SELECT version + 1 FROM task WHERE id = ?1), ?7 FROM operation"
-            f" WHERE attempt = ?2 AND id = ?3 AND {condition}",
-            (op.task, op.attempt, op.id, target(move), move, reason, time.time_ns(), *values),
+            "INSERT INTO transition SELECT ?1, ?2, ?3, ?4, state, ?5, ?6, ?7, ?8,"
+            f" (SELECT version + 1 FROM task WHERE id = ?1), ?9 FROM operation WHERE attempt = ?3 AND id = ?4 AND {condition}",
+            (op.task, last + 1, op.attempt, op.id, target(move), move, reason, under, time.time_ns(), *values),
         )
+        self._lines[op.task] = last + self.db.changes()
+
+    def _last_line(self, task: str) -> int:
+        """The number of a task's last line. Asked for by itself: what a statement reads of the table that it inserts into
+        makes SQLite keep a copy of it all.
+        """
+        if task not in self._lines:
+            self._lines[task] = self._value("SELECT ifnull(max(sequence), 0) FROM transition WHERE task = ?", task)
+        return self._lines[task]
 
     def _log_run(self, attempt: str, kind: str, reason: str | None = None, origin: str | None = None) -> None:
         """One line about the run itself (admitted, ended, …); it has no operation."""
+        task = self._attempt(attempt).task
+        last = self._last_line(task)
         self.db.execute(
-            "INSERT INTO transition SELECT t.id, (SELECT ifnull(max(sequence), 0) + 1 FROM transition WHERE task = t.id),"
-            " a.id, '', ?1, ?2, ?2, ?3, NULL, t.version + 1, ?4 FROM attempt a JOIN task t ON t.id = a.task WHERE a.id = ?5",
-            (origin, kind, reason, time.time_ns(), attempt),
+            "INSERT INTO transition VALUES"
+            " (?1, ?2, ?3, '', ?4, ?5, ?5, ?6, NULL, (SELECT version + 1 FROM task WHERE id = ?1), ?7)",
+            (task, last + 1, attempt, origin, kind, reason, time.time_ns()),
         )
+        self._lines[task] = last + 1
 
     def _current_attempt(self, task: str) -> str:
         row = self._row("SELECT attempt FROM task WHERE id = ?", task)
@@ -170,6 +199,7 @@ class Rows:
             found = Attempt(*row)
             if self.db.in_transaction:
                 self._attempts[attempt] = found
+                self._limited[found.task] = bool(found.is_limited)
         return found
 
     def _set_attempt(self, attempt: str, assignments: str, *values: object) -> bool:
@@ -195,11 +225,19 @@ class Rows:
             self._invocations[generation] = found
         return found
 
+    def _text(self, answer: Mapping[str, Any] | None) -> str | None:
+        """An answer as it is stored. Made once for an answer that a transaction stores, compares and shows."""
+        if answer is None:
+            return None
+        if self._answer[0] is not answer:
+            self._answer = (answer, canonical(answer))
+        return self._answer[1]
+
     def _forget_all(self) -> None:
-        """Read everything anew: a part of this transaction was undone."""
-        self._attempts.clear()
-        self._limited.clear()
-        self._invocations.clear()
+        """Read everything anew: a part of this transaction was undone, or all of it."""
+        self._begin_anew()
+        self._counters.clear()
+        self._lines.clear()
 
     def _operation(self, attempt: str, operation: str) -> Operation:
         found = self._operations("WHERE o.attempt = ? AND o.id = ?", attempt, operation)
@@ -212,8 +250,11 @@ class Rows:
 
     def _next(self, name: str) -> int:
         """The next number of a durable counter: given out once, for ever."""
-        value: int = self._value(
-            "INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value", name
+        if name not in self._counters:
+            self._counters[name] = self._value("SELECT value FROM counter WHERE name = ?", name) or 0
+        value = self._counters[name] = self._counters[name] + 1
+        self.db.execute(
+            "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
         )
         return value
 
@@ -234,18 +275,25 @@ class Rows:
     @contextmanager
     def _outermost(self) -> Iterator[None]:
         self._begin_anew()
-        self.db.execute("BEGIN IMMEDIATE")
+        self._touched.clear()
+        self.db.execute("BEGIN IMMEDIATE", can_cache=False)  # quickly read; what is kept in its place is not
         try:
             yield
             for attempt in self._touched:
                 self._make_version(attempt)
         except BaseException:
+            self._forget_all()
             if self.db.in_transaction:  # SQLite has undone it itself where there was no room
                 self.db.execute("ROLLBACK")
             raise
         finally:
             self._begin_anew()
-        self.db.execute("COMMIT")
+            self._touched.clear()
+        try:
+            self.db.execute("COMMIT", can_cache=False)
+        except BaseException:
+            self._forget_all()
+            raise
 
     def _make_version(self, attempt: str) -> None:
         """Count one version more of a task, and of those it is a child of."""
@@ -256,8 +304,12 @@ class Rows:
             task = None if is_nobodys else self._value("SELECT parent FROM child WHERE task = ?", task)
 
     def _begin_anew(self) -> None:
-        self._forget_all()
-        self._touched.clear()
+        self._attempts.clear()
+        self._limited.clear()
+        self._invocations.clear()
+        self._answer = (None, None)
+        if len(self._lines) > LINES_MAX:
+            self._lines.clear()
 
     def together(self) -> AbstractContextManager[None]:
         """One transaction for whatever is done inside: all or nothing, durable at its end."""

@@ -23,8 +23,8 @@ import apsw
 from reference_runtime.binding import RESERVED_BYTES
 from reference_runtime.integrity import checked_vfs, is_log_left, log_damage
 from reference_runtime.model import Refusal
-from reference_runtime.records import RECORDS
-from reference_runtime.turn_records import WORKFLOW_TABLES
+from reference_runtime.records import PENDING, RECORDS
+from reference_runtime.turn_records import OUTCOME_TRIGGER, WORKFLOW_TABLES
 
 #: The code of the error that refuses a store with damage in it.
 DAMAGED = "store-damaged"
@@ -173,14 +173,37 @@ CREATE TABLE reconcile (
 CREATE INDEX reconcile_of ON reconcile (attempt, operation);
 """
 
+#: States compared one by one: for a list of three SQLite makes a table, in each statement that changes an operation.
+#: Leases are as many as calls are under way, so that those of one execution are found without an index. What is due is read
+#: in the order in which it is given out.
+COMPARISONS = f"""
+ALTER TABLE operation DROP COLUMN settled;
+ALTER TABLE operation ADD COLUMN settled INTEGER AS
+    (state = 'succeeded' OR state = 'reconciled' OR state = 'skipped' OR (state = 'failed' AND (tolerate OR void)));
+DROP INDEX operation_pending;
+CREATE INDEX operation_pending ON operation (attempt) WHERE {PENDING};
+DROP INDEX lease_of;
+DROP INDEX operation_due;
+CREATE INDEX operation_due ON operation (due_ns, attempt, position) WHERE due_ns IS NOT NULL;
+{OUTCOME_TRIGGER}
+"""
+
 #: One step from each version to the next, each applied in a transaction of its own; a new file takes them all.
-MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES + WORKFLOW_TABLES)
+MIGRATIONS: Sequence[str] = (TABLES, DECISIONS + RECORDS + TRIES + WORKFLOW_TABLES, COMPARISONS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def parts(version: int) -> Sequence[str]:
     """Every table, index and trigger of a store of a version."""
-    return re.findall(r"CREATE (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS[:version]))
+    found = dict[str, None]()
+    for verb, name in re.findall(
+        r"^(CREATE|DROP) (?:TABLE|INDEX|TRIGGER) (\w+)", "".join(MIGRATIONS[:version]), re.MULTILINE
+    ):
+        if verb == "CREATE":
+            found[name] = None
+        else:
+            found.pop(name)
+    return tuple(found)
 
 
 PARTS: Sequence[str] = parts(SCHEMA_VERSION)

@@ -284,7 +284,7 @@ class Server(Looking):
             self._hold(generation, execution)
         self._tell_workers(self.store.next_work_ns() if work else due_ns)
         self.tell_runners()
-        self._mind_time(self.store.next_timer_ns())
+        self._mind_time(self.store.started_timer_ns())
 
     def _mind_time(self, at_ns: int | None = None) -> None:
         """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""

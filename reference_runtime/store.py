@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -25,6 +25,7 @@ from reference_runtime.integrity import foreign
 from reference_runtime.model import Json, Policy, Receipt, Refusal, canonical, digest
 from reference_runtime.plan import Step
 from reference_runtime.promises import Promise, check_declared
+from reference_runtime.records import PENDING
 from reference_runtime.schema import SCHEMA_VERSION, StoreError, leave, open_database, parts
 from reference_runtime.unparking import Unparking
 
@@ -86,7 +87,7 @@ class Store(Unparking):
         """
         begun = self._row(
             "SELECT max(ifnull(max(opened_ns), 0), ifnull((SELECT max(submitted_ns) FROM attempt a JOIN task ON attempt = a.id"
-            " WHERE outcome IS NULL), 0)) FROM operation WHERE state IN ('planned', 'dispatched', 'unknown')"
+            f" WHERE outcome IS NULL), 0)) FROM operation WHERE {PENDING}"
         )
         step_ns = min(0, time.time_ns() - begun[0]) if begun else 0
         if step_ns > -STEP_NS:
@@ -154,39 +155,41 @@ class Store(Unparking):
         self.pin(attempt, allowed.code, SCHEMA_VERSION)
         self._log_run(attempt, "admitted")
         self.begin_workflow(attempt, document)
-        for position, step in enumerate(steps):
-            self._plan_operation(attempt, position, step)
+        self._plan_operations(attempt, 0, steps)
         self._plan_gates(attempt, steps)
         with self._concluding_last():
             for step in steps:
                 if self.dependencies_met(len(step.needs)):
-                    self._open(attempt, step.id)
+                    self._open(attempt, step.id, step.kind)
             self._wake_waits(attempt)
             self._conclude(attempt)
 
-    def _plan_operation(self, attempt: str, position: int, step: Step) -> None:
+    def _plan_operations(self, attempt: str, position: int, steps: Sequence[Step]) -> None:
         self._forget(attempt)
-        self.db.execute(
+        self.db.executemany(
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries,"
             " generation, version, missing, tolerate, subject)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'planned', 0, 0, 0, ?, ?, ?)",
-            (
-                attempt,
-                step.id,
-                position,
-                step.kind,
-                step.tool,
-                step.semantics,
-                canonical(step.spec),
-                step.signal,
-                len(step.needs),
-                step.tolerate,
-                step.subject,
-            ),
+            [
+                (
+                    attempt,
+                    step.id,
+                    at,
+                    step.kind,
+                    step.tool,
+                    step.semantics,
+                    canonical(step.spec),
+                    step.signal,
+                    len(step.needs),
+                    step.tolerate,
+                    step.subject,
+                )
+                for at, step in enumerate(steps, position)
+            ],
         )
-        self.db.executemany(
-            "INSERT INTO dependency VALUES (?, ?, ?)", [(attempt, needed, step.id) for needed in step.needs]
-        )
+        needs = [(attempt, needed, step.id) for step in steps for needed in step.needs]
+        if needs:
+            self.db.executemany("INSERT INTO dependency VALUES (?, ?, ?)", needs)
 
 
 def _refuse_foreign(path: str) -> None:

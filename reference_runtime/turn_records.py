@@ -34,3 +34,16 @@ BEGIN
     UPDATE workflow SET outcomes = outcomes + 1, is_due = 1 WHERE attempt = NEW.attempt;
 END;
 """
+
+#: The same trigger without lists: SQLite makes a table for each.
+OUTCOME_TRIGGER = """
+DROP TRIGGER operation_outcome;
+CREATE TRIGGER operation_outcome AFTER UPDATE OF state ON operation
+WHEN (NEW.state = 'succeeded' OR NEW.state = 'reconciled' OR NEW.state = 'failed')
+    AND NOT (OLD.state = 'succeeded' OR OLD.state = 'reconciled' OR OLD.state = 'failed')
+    AND EXISTS (SELECT 1 FROM command_history WHERE attempt = NEW.attempt AND id = NEW.id)
+BEGIN
+    INSERT INTO outcome_history SELECT attempt, outcomes + 1, NEW.id FROM workflow WHERE attempt = NEW.attempt;
+    UPDATE workflow SET outcomes = outcomes + 1, is_due = 1 WHERE attempt = NEW.attempt;
+END;
+"""

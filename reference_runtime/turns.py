@@ -67,8 +67,8 @@ class Turns(Appending):
             " VALUES (?, ?, ?, 1, 0, 0, 1, '[]')",
             (attempt, found[0], canonical(found[1])),
         )
-        for position, step in enumerate(plan.read_again(found[1], self.tools) if found[0] == INTERPRETER else ()):
-            self._plan_operation(attempt, position, _asked_for_later(step))
+        if found[0] == INTERPRETER:
+            self._plan_operations(attempt, 0, tuple(map(_asked_for_later, plan.read_again(found[1], self.tools))))
 
     def tally(self, attempt: str) -> Tally:
         """How the attempt stands; a workflow that is not over is one more thing that moves.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from reference_runtime.model import Json, Refusal
+from reference_runtime.records import PENDING
 from reference_runtime.rows import Rows
 from reference_runtime.turns import Turns
 from reference_runtime.waits import is_over
@@ -25,7 +26,7 @@ _ROWS = """SELECT o.id, o.state, o.answer ->> 'nonce', o.accepted, o.signal, o.k
     o.tries, o.reason, o.kind = 'sweep' OR o.spec ->> 'recheck' IS NOT NULL FROM operation o
     WHERE o.attempt = ?"""
 _OPERATIONS = f"{_ROWS} ORDER BY o.position"
-_PENDING = f"{_ROWS} AND o.state IN ('planned', 'dispatched', 'unknown') ORDER BY o.position"
+_PENDING = f"{_ROWS} AND {PENDING} ORDER BY o.position"
 _SIGNALS = """SELECT id, disposition, consumer FROM event WHERE task = ? ORDER BY sequence"""
 _APPROVALS = """SELECT operation, subject AS "of", digest, state FROM approval WHERE attempt = ? ORDER BY operation"""
 _JOURNAL = {

@@ -33,6 +33,8 @@ def is_over(outcome: str | None) -> bool:
 class Waits(Approvals):
     """Signals and timers."""
 
+    _started_ns: int | None = None  # the earliest of the timers nobody has asked about yet
+
     @abstractmethod
     def _grace_over(self, attempt: str) -> None:
         """Take by force what has not come to an end within the grace of a stop."""
@@ -150,6 +152,7 @@ class Waits(Approvals):
     def start_timer(self, attempt: str, operation: str, due_ns: int) -> None:
         """Keep when a sleep, a wait or a validity ends, by the wall clock: a restart neither forgets nor renews it."""
         self.db.execute("INSERT OR REPLACE INTO timer VALUES (?, ?, ?, NULL)", (attempt, operation, due_ns))
+        self._started_ns = due_ns if self._started_ns is None else min(self._started_ns, due_ns)
 
     def _stop_timer(self, attempt: str, operation: str) -> None:
         self.db.execute("DELETE FROM timer WHERE attempt = ? AND operation = ?", (attempt, operation))
@@ -204,6 +207,11 @@ class Waits(Approvals):
         elif self._move(op, "release", op.generation, op.version, None, TIMED_OUT if op.kind == "wait" else None):
             self._advance(attempt, operation)
         self._conclude(attempt)
+
+    def started_timer_ns(self) -> int | None:
+        """When the first of those timers is due that were started since this was asked last."""
+        started_ns, self._started_ns = self._started_ns, None
+        return started_ns
 
     def next_timer_ns(self) -> int | None:
         """When the next timer is due."""

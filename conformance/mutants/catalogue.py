@@ -229,14 +229,19 @@ def intent_after_call(patch: Patch) -> None:
     class LaterError(Exception):
         """Carries the ticket out of a transaction that is rolled back."""
 
-    def intend(self: Ownership, op: Operation, grant: Grant) -> Any:
+    def intend(self: Ownership, op: Operation, grant: Grant, generation: int) -> Any:
         try:
             with self.db:  # a savepoint
-                ticket = original_intend(self, op, grant)
+                ticket = original_intend(self, op, grant, generation)
                 if ticket is None:
                     return None
                 raise LaterError(ticket)  # noqa: TRY301 - rolls the savepoint back
         except LaterError as later:
+            self._forget_all()
+            self.db.execute(
+                "UPDATE operation SET generation = ?, due_ns = NULL WHERE attempt = ? AND id = ?",
+                (generation, op.attempt, op.id),
+            )
             return later.args[0]
 
     def settle(
@@ -247,7 +252,7 @@ def intent_after_call(patch: Patch) -> None:
             if op.generation == grant.generation and op.version < grant.version:
                 before = grant.__class__(grant.attempt, grant.operation, grant.generation, op.version)
                 assert isinstance(self, Ownership)
-                original_intend(self, op, before)
+                original_intend(self, op, before, grant.generation)
             return original_settle(self, grant, report, answer, detail, facts)
 
     original_intend, original_settle = Ownership._intend, Acceptance.settle  # noqa: SLF001 - a mutant goes where it should not

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 def key_written_with_answer(patch: Patch) -> None:
     """An intent is recorded without its key and its digest, which are added when the answer comes."""
 
-    def record_intent(self: Ownership, op: Operation, generation: int) -> Operation:
-        recorded = original(self, op, generation)
+    def record_intent(self: Ownership, op: Operation, generation: int) -> None:
+        original(self, op, generation)
         kept = self._rows("SELECT key, digest FROM invocation WHERE generation = ?", generation)[0]
         later[generation] = kept
         self.db.execute("UPDATE invocation SET key = NULL, digest = '' WHERE generation = ?", (generation,))
-        return recorded
 
     def end_invocation(
         self: Acceptance, generation: int, report: Report, detail: str, external: str | None = None
@@ -47,13 +46,12 @@ def key_written_with_answer(patch: Patch) -> None:
 def repeat_without_intent(patch: Patch) -> None:
     """A repeat goes by the intent of the try before it: no invocation of its own is recorded."""
 
-    def record_intent(self: Ownership, op: Operation, generation: int) -> Operation:
-        recorded = original(self, op, generation)
+    def record_intent(self: Ownership, op: Operation, generation: int) -> None:
+        original(self, op, generation)
         self.db.execute(
             "DELETE FROM invocation WHERE attempt = ? AND operation = ? AND action = 'call' AND generation < ?",
             (op.attempt, op.id, generation),
         )
-        return recorded
 
     original = Ownership._record_intent  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Ownership, "_record_intent", record_intent)
@@ -122,11 +120,11 @@ def _log(patch: Patch, *, is_told: bool) -> None:
     """Losses are left out of the journal, or told as failures."""
 
     def log(
-        self: Rows, op: Operation, move: Move, reason: str | None, condition: str, values: tuple[object, ...]
+        self: Rows, op: Operation, move: Move, reason: str | None, condition: str, values: Any, under: object
     ) -> None:
         if move == "lose" and not is_told:
             return
-        original(self, op, move, reason, condition, values)
+        original(self, op, move, reason, condition, values, under)
         if move == "lose":
             self.db.execute(
                 "UPDATE transition SET state = 'failed' WHERE task = ?1 AND state = 'unknown' AND sequence ="

@@ -57,7 +57,7 @@ def dispatch_what_was_claimed(patch: Patch) -> None:
             if op.generation != grant.generation or op.version == grant.version or op.state != "planned":
                 return original_dispatch(self, grant)
             now = grant.__class__(grant.attempt, grant.operation, op.generation, op.version)
-            ticket = self._intend(op._replace(request=read.get(grant.generation)), now)
+            ticket = self._intend(op._replace(request=read.get(grant.generation)), now, grant.generation)
             return ticket or original_dispatch(self, grant)
 
     original_lease, original_dispatch = Ownership._lease, Ownership.dispatch  # noqa: SLF001 - a mutant goes where it should not

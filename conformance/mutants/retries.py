@@ -77,12 +77,8 @@ def time_not_looked_at_again(patch: Patch) -> None:
 @mutant("time-of-the-last-try", "RTY-2", shown_by="dogged/undisturbed")
 def time_of_the_last_try(patch: Patch) -> None:
     """The time for an operation begins with each try of it, so that only a wait between two of them can be too long."""
-
-    def record_intent(self: Ownership, op: Operation, generation: int) -> Operation:
-        return original(self, op._replace(first_ns=None), generation)
-
-    original = Ownership._record_intent  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Ownership, "_record_intent", record_intent)
+    original = Ownership.intended
+    patch.replace(Ownership, "intended", lambda self, op: original(self, op._replace(first_ns=None)))
 
 
 @mutant("refusal-is-retried", "RTY-3", shown_by="invalid/undisturbed")
