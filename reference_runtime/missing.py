@@ -35,10 +35,11 @@ def missing_tool(store: Evolution, task: str, present: Collection[str]) -> str |
     nobodys = store.own.intersection(*beyond)
     for tool, semantics in store.db.execute(_DUE, (task,)) if nobodys else ():
         if pair(str(tool), str(semantics)) in nobodys:
-            able = ", ".join(sorted(_words(one) for one in store.own - nobodys)) or "none"
-            return f"no worker that is there has declared tool {tool!r} as {semantics}; declared are {able:.400}"
+            return f"no worker that is there has declared tool {tool!r} as {semantics}; {_declared(store, present)}"
     return None
 
 
-def _words(declared: str) -> str:
-    return " as ".join(declared.split())
+def _declared(store: Evolution, present: Collection[str]) -> str:
+    codes = [code for code in map(store.code_of, present) if code is not None]
+    found = {f"{name} as {promise}" for code in codes for name, promise in code.tools.items()}
+    return f"declared are {', '.join(sorted(found)) or 'none':.400}"
