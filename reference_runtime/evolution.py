@@ -26,6 +26,7 @@ from reference_runtime import jsontext
 from reference_runtime.audit import Audit
 from reference_runtime.model import Json, Policy, Refusal, canonical, digest
 from reference_runtime.promises import KNOWN, TAKEN, Promise, pair
+from reference_runtime.records import PENDING
 
 CodePolicy: TypeAlias = Literal["pin", "refuse", "compatible", "transform", "replay"]
 #: What is saved of a task, in and out: `{"params": {call: its parameters}, "input": a workflow's input}`. Pure, same ids.
@@ -151,9 +152,7 @@ class Evolution(Audit):
 
     transforms: Mapping[str, Transform] = MappingProxyType({})
     tools: Mapping[str, Promise] = KNOWN
-    #: Tools of one's own, each with what it promises, of which there is work or may be: as they are declared here, and as
-    #: they were when what is open was admitted.
-    own: frozenset[str] = frozenset()
+    _own: frozenset[str] | None = None  # see `own`; None: not read yet
 
     def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
         super().__init__(db, policy, rng)
@@ -187,16 +186,20 @@ class Evolution(Audit):
 
     def declare(self, tools: Mapping[str, Promise]) -> None:
         """Know tools of one's own from now on. What was admitted keeps the promise that it was admitted with."""
-        rows = self._rows(
-            "SELECT DISTINCT tool, semantics FROM operation WHERE state IN ('planned', 'dispatched', 'unknown')"
-        )
         self.tools = {**KNOWN, **tools}
-        self.own = frozenset(
-            (
-                *(pair(name, one.semantics) for name, one in tools.items()),
-                *(pair(name, semantics) for name, semantics in rows if name and name not in TAKEN),
-            )
-        )
+        self._own = None
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The tools of one's own, each with its promise: those declared now, and those that open work was admitted with. Read
+        from that once, when it is first asked for: opening a store reads no work.
+        """
+        if self._own is None:
+            admitted = self._rows(f"SELECT DISTINCT tool, semantics FROM operation WHERE {PENDING}")
+            declared = [pair(name, one.semantics) for name, one in self.tools.items() if name not in TAKEN]
+            found = [pair(name, semantics) for name, semantics in admitted if name and name not in TAKEN]
+            self._own = frozenset((*declared, *found))
+        return self._own
 
     def beyond(self, execution: str | None) -> list[str]:
         """Which tools an execution may not be given work of: of one's own, and not what it has declared, as promised."""

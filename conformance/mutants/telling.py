@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
-from reference_runtime import events, server, views
+from reference_runtime import events, looking, views
 from reference_runtime.control import Control
 from reference_runtime.delivery import Delivery
 from reference_runtime.handle import Handle
@@ -138,7 +138,7 @@ def old_cursor_from_now(patch: Patch) -> None:
         return original(rows, task, max(after, last - _KEPT))
 
     original = events.events
-    patch.replace(server, "events", latest)
+    patch.replace(looking, "events", latest)
 
 
 @mutant("silence-told-as-failure", "STA-4", shown_by="relapse/kill@parcel#1.applied+kill@*#2.received")
