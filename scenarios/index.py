@@ -236,7 +236,15 @@ class Facts:
 
     def asked(self, verb: str) -> tuple[Ask, ...]:
         """Asks of a verb. A start that misuses the run's id for another plan is none of the run's (see `misuses`)."""
-        return tuple(ask for ask in self.asks if ask.event.verb == verb and not _is_misuse(ask))
+        return self._asked.get(verb, ())
+
+    @functools.cached_property
+    def _asked(self) -> Mapping[str, tuple[Ask, ...]]:
+        found: dict[str, list[Ask]] = {}
+        for ask in self.asks:
+            if not _is_misuse(ask):
+                found.setdefault(ask.event.verb, []).append(ask)
+        return {verb: tuple(asks) for verb, asks in found.items()}
 
     def misuses(self) -> tuple[Ask, ...]:
         """Starts of another plan under the run's id."""
@@ -284,6 +292,10 @@ class Facts:
 
     def start_ok(self) -> Ask | None:
         """The first start that was acknowledged."""
+        return self._start_ok
+
+    @functools.cached_property
+    def _start_ok(self) -> Ask | None:
         return next((ask for ask in self.asked("start") if ask.outcome == "ok"), None)
 
     def seen_after(self, index: int) -> tuple[Seen, ...]:
@@ -332,6 +344,10 @@ class Facts:
 
     def codes(self) -> tuple[tuple[int, str], ...]:
         """The code versions that workers came up with, and when."""
+        return self._codes
+
+    @functools.cached_property
+    def _codes(self) -> tuple[tuple[int, str], ...]:
         events = ((at, self.history.events[at]) for at in sorted(self.started[worker] for worker in self.workers))
         return tuple((at, event.code) for at, event in events if isinstance(event, Started))
 

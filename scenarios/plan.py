@@ -195,14 +195,10 @@ class Plan:
         """The order the plan demands, as a graph over leaf ids: an edge `a → b` says b may begin only once a is accepted,
         or skipped by a decision (see `guards`); of the edges to a race's own leaf, one is enough.
 
-        Only direct edges are present (the transitive closure is `networkx.descendants`). Compensations have none.
+        Only direct edges are present (the transitive closure is `networkx.descendants`). Compensations have none. The graph
+        is frozen, as the plan is.
         """
-        import networkx as nx
-
-        graph: nx.DiGraph[str] = nx.DiGraph()
-        graph.add_nodes_from(self._layout.leaves)
-        graph.add_edges_from(self._layout.edges)
-        return graph
+        return self._dependencies
 
     def certain(self) -> Mapping[str, frozenset[str]]:
         """Leaf → the leaves that must have been accepted before it, whatever was decided (transitively)."""
@@ -254,6 +250,16 @@ class Plan:
     @functools.cached_property
     def _calls(self) -> tuple[Requester, ...]:
         return tuple(op for op in self.leaves() if isinstance(op, Call | Model | Compensate))
+
+    @functools.cached_property
+    def _dependencies(self) -> nx.DiGraph[str]:
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self._layout.leaves)
+        graph.add_edges_from(self._layout.edges)
+        nx.freeze(graph)  # in place
+        return graph
 
     @functools.cached_property
     def _certain(self) -> Mapping[str, frozenset[str]]:

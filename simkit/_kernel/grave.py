@@ -24,6 +24,8 @@ _MANAGERS = (
     contextlib.ExitStack,
     contextlib.AsyncExitStack,
 )
+#: What has but one thing behind it that could be of the dead: whose method it is.
+_PASSED = (types.MethodType,)
 #: Followed only when reached from an exit stack.
 _STACKS = (collections.deque, tuple)
 _AWAITABLES = {"async_generator_asend", "async_generator_athrow", "coroutine_wrapper", "anext_awaitable"}
@@ -46,6 +48,8 @@ def lay_to_rest(dead: Iterable[object]) -> None:
         visits += 1
         if type(one) in _FRAMES and not gc.is_finalized(one):
             _mark(one)  # which also says that it was seen; `id` is heard by the guard, as a C extension's calls are
+        elif type(one) in _PASSED:  # every way back to one of these goes by one of the others
+            pass
         elif id(one) in seen:
             continue
         else:
