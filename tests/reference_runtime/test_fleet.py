@@ -101,11 +101,11 @@ async def trip(ctx: Context, _: Any) -> None:
 
 
 async def _once(client: Client, wanted: int) -> list[Json]:
-    """The workers, once so many leases are out."""
+    """The workers, once so many leases are out, and who is there has asked for turns as well as for work."""
     with trio.fail_after(DEADLINE_S):
         while True:
             found = await client.workers()
-            if sum(len(one["holding"]) for one in found) == wanted:
+            if sum(len(one["holding"]) for one in found) == wanted and all(one["workflows"] for one in found):
                 return found
             await trio.sleep(0.002)
 
