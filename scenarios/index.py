@@ -202,10 +202,12 @@ class Facts:
     def refusal_before(self, index: int, op: str | None = None) -> bool:
         """Was a definite refusal sent before `index`, for `op` or for any operation?"""
         return any(
-            request.refused and request.settled_before(index)
-            for request in self.requests
-            if op is None or request.op == op
+            request.settled_before(index) for request in self._refused_requests if op is None or request.op == op
         )
+
+    @functools.cached_property
+    def _refused_requests(self) -> tuple[Request, ...]:
+        return tuple(request for request in self.requests if request.refused)
 
     # --- time -----------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,8 @@ def _ended_without_success(seen: Seen) -> bool:
 def _operation_vanished(facts: Facts) -> Iterator[Violation]:
     shown = [seen for seen in facts.statuses if _listed(facts, seen) and seen.status.state not in TERMINAL - {"done"}]
     for before, after in itertools.pairwise(shown):
-        gone = [op for op in _listed(facts, before) if op not in _listed(facts, after)]
+        still = frozenset(_listed(facts, after))
+        gone = [op for op in _listed(facts, before) if op not in still]
         if gone and facts.death_between(before.answered, after.asked):
             sentence = (
                 f"Operation {gone[0]!r} was shown before a process died, and is not shown under that id afterwards."

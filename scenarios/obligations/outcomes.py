@@ -250,8 +250,9 @@ def _gave_up(facts: Facts, op: str, index: int) -> bool:
 
 
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
-    is_explained = facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered)
-    if seen.status.state != "failed" or is_explained:
+    if seen.status.state != "failed":
+        return None
+    if facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered):
         return None
     sentence = (
         f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "
