@@ -12,6 +12,7 @@ from scenarios.history import TERMINAL
 from scenarios.index import Facts
 from scenarios.observed import Command, Request, Seen
 from scenarios.plan import Approve, Compensate, Wait
+from scenarios.terms import ON_ITS_WAY_NS
 
 
 def is_covered(facts: Facts, op: str) -> bool:
@@ -75,7 +76,8 @@ def is_open(request: Request, index: int) -> bool:
 def not_begun(facts: Facts, op: str, index: int) -> tuple[int, str] | None:
     """Why `op` cannot have been admitted by event `index`, with the event that shows it; None where it may have been.
 
-    Something before it had not been answered, signalled or decided by then; or a status asked later shows it as planned.
+    Something before it had not been answered, signalled or decided by then; or a status asked later shows it as planned; or it
+    came out of long silence.
     """
     missing = next(facts.missing(op, index), None)
     if missing is not None:
@@ -84,7 +86,24 @@ def not_begun(facts: Facts, op: str, index: int) -> tuple[int, str] | None:
     if held is not None:
         return index, f"at the acknowledgement {held!r}, which it depends on, was still waited for"
     shown = next((seen for seen in facts.seen_after(index) if _is_planned(seen, op)), None)
-    return None if shown is None else (shown.answered, "a status asked in between showed it as planned")
+    if shown is not None:
+        return shown.answered, "a status asked in between showed it as planned"
+    if _breaks_silence(facts, op, index):
+        return index, "nothing of the run was under way at the acknowledgement, and for long after it nothing came"
+    return None
+
+
+def _breaks_silence(facts: Facts, op: str, index: int) -> bool:
+    """Was the first request of `op` seen so long after event `index`, with nothing else of the run under way since and nothing
+    happening to anybody, that it cannot have been on its way, nor have waited for anything but its admission?
+    """
+    request = first_request(facts, op)
+    if request is None or request.at < index or facts.halted(0, request.at) or facts.history.plan.approvals():
+        return False
+    since_ns, at_ns = facts.at_ns(index), facts.at_ns(request.at)
+    is_long_after = at_ns - since_ns > ON_ITS_WAY_NS + facts.lost_ns(since_ns - ON_ITS_WAY_NS, at_ns)
+    busy = any(one.at < request.at and (one.at > index or is_open(one, index)) for one in facts.sent)
+    return is_long_after and not busy
 
 
 def _is_held(facts: Facts, leaf: str, index: int) -> bool:

@@ -222,7 +222,7 @@ def _waited_with(facts: Facts, call: Requester, died: int) -> tuple[int, Request
     """
     before = [one for one in facts.dispatches(call.id) if one.at < died]
     after = [one for one in facts.dispatches(call.id) if one.at > died]
-    if len(before) < _FAILURES or not after:
+    if len(before) < _FAILURES or not after or _was_held(facts, after[0]):
         return None
     if any(one.reply is None or (one.replied_at or died) >= died or one.reply.kind != "error" for one in before):
         return None
@@ -230,6 +230,11 @@ def _waited_with(facts: Facts, call: Requester, died: int) -> tuple[int, Request
     if facts.death_between(before[-2].at, before[-1].at):
         return None
     return before[-1].event.at_ns - before[-2].reply.at_ns, before[-1], after[0]
+
+
+def _was_held(facts: Facts, request: Request) -> bool:
+    """Had the run been asked to pause before this request, so that it may have waited for that to end?"""
+    return any(one.asked_at < request.at for one in facts.ordered("pause"))
 
 
 def _at_once(facts: Facts, died: int, wait_ns: int, herd: Sequence[tuple[Request, Request]]) -> Violation | None:
@@ -255,7 +260,7 @@ def _gaps(facts: Facts, call: Requester) -> tuple[list[int], tuple[Request, ...]
     by errors only, and undisturbed.
     """
     sent = facts.dispatches(call.id)[: _GAPS + 1]
-    if len(sent) <= _GAPS or facts.halted(0, sent[-1].at):
+    if len(sent) <= _GAPS or facts.halted(0, sent[-1].at) or _was_held(facts, sent[-1]):
         return None
     if facts.lost_ns(sent[0].event.at_ns, sent[-1].event.at_ns) > PROMPT_NS:  # waits were longer than the worker's own
         return None

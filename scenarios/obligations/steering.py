@@ -14,7 +14,7 @@ from scenarios.obligations.moving import stranded
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_early
 from scenarios.observed import Command, Request, Seen, Signal
-from scenarios.plan import Call, Wait
+from scenarios.plan import Artifact, Call, Wait
 from scenarios.repetition import timely
 from scenarios.stops import first_request, not_begun, senders
 from scenarios.verdict import Finding, Violation
@@ -72,9 +72,15 @@ def _reason_since(facts: Facts, request: Request, begin: int, end: int) -> int |
     """The event between these two that had it sent again: a failure that it was told of at once, or its worker's death."""
     replied, died = request.replied_at, facts.died.get(request.event.incarnation)
     told = replied is not None and begin < replied < end and facts.is_prompt(request) and not facts.asleep(request)
+    if request.reply is not None and request.reply.kind == "executed" and _is_of_an_upload(facts, request):
+        return None  # what comes next is the next part of what is under way
     if told and request.reply is not None and request.reply.delivery == "sent":
         return replied
     return died if died is not None and begin < died < end and replied is None else None
+
+
+def _is_of_an_upload(facts: Facts, request: Request) -> bool:
+    return isinstance(facts.history.plan.leaf(request.op), Artifact)
 
 
 def _never_let_go(facts: Facts) -> Iterator[Violation]:

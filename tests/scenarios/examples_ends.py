@@ -107,7 +107,13 @@ DOUBT = plan("a mailer", "b ledger a")
 
 def told(**ops: str) -> Story:
     """A lost receipt has blocked the run; then there is word of what it was about."""
-    lost = up(DOUBT).request("a").applied().reply(delivery="reset").status("blocked", ops={"a": "unresolved", "b": "planned"})
+    lost = (
+        up(DOUBT)
+        .request("a")
+        .applied()
+        .reply(delivery="reset")
+        .status("blocked", ops={"a": "unresolved", "b": "planned"})
+    )
     return lost.notice("a").status("blocked", ops=ops)
 
 
@@ -126,7 +132,14 @@ holds(
 breaks(
     "DUR-6",
     "it was taken up after three deaths, and is left when it has its answer",
-    up().request("a").crash().crash().crash().call("a").status("blocked", ops={"a": "succeeded a1", "b": "planned"}).settled(),
+    up()
+    .request("a")
+    .crash()
+    .crash()
+    .crash()
+    .call("a")
+    .status("blocked", ops={"a": "succeeded a1", "b": "planned"})
+    .settled(),
     "stuck",
 )
 LETTER = Child("kid", Seq("k", (Call("letter", "mailer", {"to": 1}),)))
@@ -141,7 +154,9 @@ holds(
     .status("blocked", ops={"a": "succeeded a1", "b": "planned"})
     .settled(),
 )
-breaks("DUR-6", "word came, and what waited for it is not begun", told(a="reconciled a1", b="planned").settled(), "stuck")
+breaks(
+    "DUR-6", "word came, and what waited for it is not begun", told(a="reconciled a1", b="planned").settled(), "stuck"
+)
 
 
 # --- SIG-3 --------------------------------------------------------------------------------------------------------------
@@ -199,6 +214,35 @@ holds(
     .call("b")
     .done()
     .settled(),
+)
+UPLOAD = plan("p artifact report 64 2", "a ledger p")
+
+
+def uploading() -> Story:
+    """The first part of an upload has been sent, and the run is held."""
+    return up(UPLOAD).request("p", part=1).stored("r1:p", "staged").halt()
+
+
+holds(
+    "SIG-3",
+    "an upload that is under way goes on with its next part",
+    uploading()
+    .reply("executed", nonce=None)
+    .request("p", part=2)
+    .reply("executed", nonce=None)
+    .go_on()
+    .call("p")
+    .stored("r1:p", "committed")
+    .call("a")
+    .done()
+    .settled(),
+    exercised=0,
+)
+breaks(
+    "SIG-3",
+    "a part of an upload fails while the run is held, and is sent again",
+    uploading().reply("error", nonce=None).later(100).request("p", part=1).reply("executed", nonce=None).go_on(),
+    "resurrection",
 )
 breaks(
     "SIG-3",

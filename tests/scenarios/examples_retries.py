@@ -166,15 +166,17 @@ breaks(
 
 
 # --- RTY-4 ------------------------------------------------------------------------------------------------------------
-def herd(*waits_ms: int, jitter_ms: int = 0, away: int | None = None) -> Story:
+def herd(*waits_ms: int, jitter_ms: int = 0, away: int | None = None, held: int | None = None) -> Story:
     """A dozen calls fail together and wait before each repeat, one `jitter_ms` longer than the other; the server is `away` for a
-    moment before the repeat of that number.
+    moment, or the run `held`, before the repeat of that number.
     """
     story = Story(HERD).up("engine").up().start()
     at_ms = 0
     for number in range(len(waits_ms) + 1):
         if number == away:
             story.kill(unit="engine", incarnation=1).up("engine")
+        if number == held:
+            story.halt().go_on()
         for n in range(12):
             story.now_ns = (10 + at_ms + number * n * jitter_ms) * MS
             story.request(f"c{n}")
@@ -194,6 +196,12 @@ holds(
     herd(20, 20).crash(),
     exercised=0,
 )
+holds(
+    "RTY-4",
+    "the run was held before their first repeat, which is what they waited for",
+    herd(500, 20, 40, 80, 160, 320, held=1, jitter_ms=3),
+    exercised=0,
+)
 breaks("RTY-4", "a constant wait", herd(*[50] * 6, jitter_ms=1), "overspend")
 breaks("RTY-4", "all in step", herd(20, 40, 80, 160, 320, 640), "overspend")
 
@@ -208,8 +216,22 @@ def struck(*after_ms: int, away: int | None = None) -> Story:
     return story
 
 
+def held_then_struck() -> Story:
+    """The herd has failed four times as the run is held; the server dies meanwhile."""
+    story = herd(40, 80, 160).halt().kill(unit="engine", incarnation=1).up("engine").go_on()
+    for n in range(12):
+        story.request(f"c{n}")
+    return story
+
+
 holds("RTY-4", "the server dies, and each comes when it would have come", struck(*range(20, 320, 25)))
 breaks("RTY-4", "the server dies, and they all come as it is back", struck(*range(20, 32)), "overspend")
+holds(
+    "RTY-4",
+    "the server dies as the run is held, and they all come as it is let go on",
+    held_then_struck(),
+    exercised=0,
+)
 holds("RTY-4", "it was away before, and that was what they waited for", struck(*range(20, 32), away=3), exercised=0)
 
 # --- RTY-5 ------------------------------------------------------------------------------------------------------------
