@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from reference_runtime import jsontext
+from reference_runtime.cli import OUTAGE_NS, PATIENCE_NS
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.durations import nanoseconds, spelled
 from reference_runtime.evolution import Code, CodePolicy
@@ -24,7 +25,10 @@ COUNT_MAX = 10**18
 #: Real receivers are out for minutes and hours: with the policy's own limit of a second all tries would be used up by then.
 BACKOFF_NS_MAX = 60 * 1_000_000_000
 TURN_NS = LEASE_NS // 2
-PATIENCE = "how long the server may give no answer (10s; 60s for --wait and --follow once it has given one)"
+PATIENCE = (
+    f"how long the server may give no answer ({spelled(PATIENCE_NS)}; {spelled(OUTAGE_NS)} for --wait and --follow"
+    " once it has given one)"
+)
 #: Questions of one search: as many as calls of one operation, so that a search outlasts the same outages.
 LOOKUPS_MAX = Policy().tries_max
 
