@@ -86,6 +86,14 @@ def test_a_good_manifest_is_read(tmp_path: Path) -> None:
     assert (declared.early_signal, declared.timer_grain_ns, declared.shows_operations) == ("refused", 3_000_000, True)
 
 
+def test_a_manifest_is_worked_out_once_for_as_long_as_it_says_the_same(tmp_path: Path) -> None:
+    """Every seed of a campaign asks for it."""
+    path = write(tmp_path, GOOD)
+    first = load(path)
+    assert load(path) is first
+    assert load(write(tmp_path, change(GOOD, ('"1.2.0"', '"1.3.0"')))).harness.version == "1.3.0"
+
+
 def test_claims_of_nothing_are_told_with_the_other_mistakes(tmp_path: Path) -> None:
     """Mistakes of every kind come at once, so that a manifest is mended in one go."""
     text = change(GOOD, ("DUR-1 = { statement", "DURR-1 = { statement"), ('version = "1.2.0"', "version = 1"))
