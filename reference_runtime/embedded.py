@@ -15,7 +15,7 @@ import trio
 from reference_runtime.handle import NS, Handle, Patience, Unreachable
 from reference_runtime.model import Json
 from reference_runtime.rpc import LINE_BYTES_MAX, line_of, refusal_in
-from reference_runtime.server import Server
+from reference_runtime.server import WAITING, Server
 
 
 class Embedded(Handle):
@@ -28,30 +28,38 @@ class Embedded(Handle):
     async def call(self, verb: str, params: Mapping[str, Any], patience: Patience | None = None) -> Json:
         """Ask until answered. Raises `Refusal` for a no, `Unreachable` when the server is not up or patience ends."""
         line = line_of({"id": 1, "verb": verb, "params": params}, LINE_BYTES_MAX).rstrip()
-        total_ns = (patience or self.patience).total_ns
-        total_s = float("inf") if total_ns is None else total_ns / NS
         await trio.lowlevel.checkpoint()  # the last chance to give it up: from here on it is asked
         if not self.server.is_up():
             raise Unreachable(f"{verb}: the server in this process is not up")
+        if verb in WAITING or self.server.is_late():
+            answer = await self._wait(verb, line, (patience or self.patience).total_ns)
+        else:
+            answer = await self._answer(verb, line)
+        if (no := refusal_in(answer)) is not None:
+            raise no
+        result: Json = answer["ok"]
+        return result
+
+    async def _wait(self, verb: str, line: bytes | None, total_ns: int | None) -> Json:
+        """Ask what may take its time, for as long as patience and the server last; no line: see these end."""
+        total_s = float("inf") if total_ns is None else total_ns / NS
         with trio.move_on_after(total_s) as guest:
             self.server.guests[guest] = None
             try:
-                answer = await self._answer(line)
+                if line is not None:
+                    return await self._answer(verb, line)
+                await trio.sleep_forever()
             finally:
                 del self.server.guests[guest]
-            if (no := refusal_in(answer)) is not None:
-                raise no
-            result: Json = answer["ok"]
-            return result
         why = "it is not up any more" if not self.server.is_up() else f"no answer within {total_s:g} s"
         raise Unreachable(f"{verb}: the server in this process: {why}")
 
-    async def _answer(self, line: bytes) -> Json:
+    async def _answer(self, verb: str, line: bytes) -> Json:
         try:
             answer = await self.server.answer(line)
         except Exception as error:  # noqa: BLE001 - the server's end, whatever it is; nobody knows what an answer would be worth
             self.server.fail(error)
-            await trio.sleep_forever()  # until it is cancelled, as all who ask are
+            return await self._wait(verb, None, None)  # until it is given up, as all who ask are
         assert answer is not None, "only a connection can be gone"
         return answer
 

@@ -229,7 +229,7 @@ class _Log(LogFile):
         self._bound: bytes | None = None  # what the file says; None: not known
         self._mark = apsw.VFSFile(base, f"{path.removesuffix('-wal')}-mark", [_MARK_FLAGS, 0])
         self._frame_bytes = 0
-        self._salts = (0, 0)
+        self._salts, self._name = (0, 0), log_name((0, 0))
         self._committed = 0  # frames up to the last commit that was written and is not marked
 
     def _write_held(self) -> None:
@@ -244,11 +244,9 @@ class _Log(LogFile):
         for piece in pieces:
             if offset == 0:
                 _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(piece)
-                self._frame_bytes, self._salts, self._committed = (
-                    _FRAME_HEADER.size + page_bytes,
-                    (salts[0], salts[1]),
-                    0,
-                )
+                self._frame_bytes, self._committed = _FRAME_HEADER.size + page_bytes, 0
+                self._salts = (salts[0], salts[1])
+                self._name = log_name(self._salts)
             elif len(piece) == _FRAME_HEADER.size and self._frame_bytes and any(piece[4:8]):
                 self._committed = (offset - _LOG_HEADER.size) // self._frame_bytes + 1
             offset += len(piece)
@@ -256,7 +254,7 @@ class _Log(LogFile):
     def xSync(self, flags: int) -> None:  # noqa: N802 - the interface of a VFS file
         super().xSync(flags)
         if self._committed:
-            self._say(log_name(self._salts))
+            self._say(self._name)
             marked = _MARK.pack(*self._salts, self._committed, 0)[:-4]
             self._committed = 0
             self._mark.xWrite(marked + zlib.crc32(marked).to_bytes(4), 0)

@@ -126,6 +126,16 @@ def approval_digest(operation: str, service: str, params: Mapping[str, Any]) -> 
     return hashlib.blake2b(canonical([operation, service, params]).encode()).hexdigest()[:32]
 
 
+def flat(value: attrs.AttrsInstance) -> Json:
+    """The fields of a value by name, as they are: nothing below them is copied."""
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@functools.cache
+def _names(cls: type[attrs.AttrsInstance]) -> tuple[str, ...]:
+    return tuple(field.name for field in attrs.fields(cls))
+
+
 def arm(nonce: object) -> Literal["A", "B"]:
     """Which way a decision goes that hangs on an accepted nonce: B when its last hex digit is odd, else A, as for what is none.
 

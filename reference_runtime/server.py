@@ -25,7 +25,7 @@ from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
 from reference_runtime.looking import Looking
-from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket
+from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket, flat
 from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
@@ -87,6 +87,10 @@ class Server(Looking):
 
     def is_up(self) -> bool:
         return self.nursery is not None
+
+    def is_late(self) -> bool:
+        """Whether something is due by now that comes before whoever asks."""
+        return trio.current_time() >= self._wake
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator[None]:
@@ -189,8 +193,8 @@ class Server(Looking):
         if leases:
             self._mind_time()
         return {
-            "tickets": [attrs.asdict(one, recurse=False) for one in leases if isinstance(one, Ticket)],
-            "grants": [attrs.asdict(one, recurse=False) for one in leases if isinstance(one, Grant)],
+            "tickets": [flat(one) for one in leases if isinstance(one, Ticket)],
+            "grants": [flat(one) for one in leases if isinstance(one, Grant)],
             "waited_ns": int(waited * NS),
         }
 
@@ -212,7 +216,7 @@ class Server(Looking):
         if isinstance(ticket, Rejected):
             raise Refusal("stale", ticket.reason)
         self._heard(ticket.generation)
-        return attrs.asdict(ticket, recurse=False)
+        return flat(ticket)
 
     async def settle(
         self,
@@ -288,6 +292,8 @@ class Server(Looking):
 
     def _mind_time(self, at_ns: int | None = None) -> None:
         """Wake the keeper of time when something is due before it would look: at `at_ns`, or at the end of a new lease."""
+        if at_ns is None and self.lease_ns >= self.poll_ns:
+            return  # it looks again before any new lease ends
         lease = trio.current_time() + self.lease_ns / NS if self._holders else float("inf")
         if min(lease, _monotonic(at_ns)) < self._wake:
             self._early.set()
@@ -362,7 +368,7 @@ class Server(Looking):
 
     async def answer(self, line: bytes, lines: Lines | None = None) -> Json | None:
         """The answer to one request line; None when it had to wait, and meanwhile the connection (`lines`) was gone."""
-        if trio.current_time() >= self._wake:
+        if self.is_late():
             await trio.lowlevel.checkpoint()  # what is due by now comes first
         self._mind_clock()
         try:

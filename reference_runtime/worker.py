@@ -18,7 +18,7 @@ from reference_runtime.bounding import Bound
 from reference_runtime.evolution import FIRST, Code
 from reference_runtime.handle import UNSAYABLE, Handle, Patience, Unreachable
 from reference_runtime.log import OFF, Log
-from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket
+from reference_runtime.model import NOT_BEGUN, Facts, Grant, Json, Refusal, Report, Ticket, flat
 from reference_runtime.performing import Performer, leaf_of
 from reference_runtime.rpc import CROWDED
 from reference_runtime.runner import Runner
@@ -178,7 +178,7 @@ class Worker:
         granted = await self.ask_authority(grant) if grant.authority else {}
         grant, asked = attrs.evolve(grant, granted=granted), trio.current_time()
         try:
-            ticket = Ticket(**await self.client.call("dispatch", {"grant": attrs.asdict(grant)}, FOR_EVER))
+            ticket = Ticket(**await self.client.call("dispatch", {"grant": flat(grant)}, FOR_EVER))
         except Refusal:
             return None
         self._holding[grant.generation] = asked + self._lease_s
@@ -255,11 +255,11 @@ class Worker:
         else's, and the word was kept. What cannot be reported as it is, is reported plainly.
         """
         params = {
-            "grant": attrs.asdict(Grant(ticket.attempt, ticket.operation, ticket.generation, ticket.version)),
+            "grant": flat(Grant(ticket.attempt, ticket.operation, ticket.generation, ticket.version)),
             "report": outcome.report,
             "answer": outcome.answer,
             "detail": outcome.detail,
-            "facts": attrs.asdict(outcome.facts, recurse=False),
+            "facts": flat(outcome.facts),
             "execution": self.execution,
             "limit": 0 if self._is_stopping else 1,
         }
