@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from reference_runtime.model import Json
 
+#: What the oldest program knows, code 0 of the kit: it has to leave every store of today alone.
+FIRST_SCHEMA = 1
 MS = 1_000_000
 #: Short, because the kit waits for the answer: it is told "I cannot tell" and asks again.
 PATIENCE = Patience(total_ns=1000 * MS, answer_ns=500 * MS)
@@ -57,7 +59,7 @@ async def run_engine(env: Mapping[str, str]) -> None:
         landing_ns=int(env.get("REFERENCE_LANDING_MS", "10000")) * MS,
         tasks_max=int(env["REFERENCE_TASKS_MAX"]) if "REFERENCE_TASKS_MAX" in env else None,
     )
-    known = SCHEMA_VERSION - 1 if env.get("SIMKIT_CODE") == "0" else SCHEMA_VERSION
+    known = FIRST_SCHEMA if env.get("SIMKIT_CODE") == "0" else SCHEMA_VERSION
     store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known)
     store.forget_when_told(env)
     server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
