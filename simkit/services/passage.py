@@ -184,9 +184,10 @@ class Outside:
             return
         settled = self._services.settle(visit.ticket, entry)
         after = await self._apply(visit, settled) or before or await self._scripted_after(entry)
-        # What was metered stays on record, whatever the caller is told.
-        error = attrs.evolve(UNAVAILABLE, usage=settled.reply.usage)
-        await self._finish(visit, error if after and after.kind == "error-after" else settled.reply, after)
+        reply = settled.reply
+        if after and after.kind == "error-after":
+            reply = attrs.evolve(UNAVAILABLE, usage=reply.usage)  # what was metered stays on record, whatever is told
+        await self._finish(visit, reply, after)
 
     async def _at(self, visit: _Visit, barrier: Barrier) -> Fault | None:
         """Ask the gate; a delay is waited out here."""
