@@ -11,6 +11,7 @@ from scenarios.history import ACCEPTED, TERMINAL, Started
 from scenarios.index import Facts
 from scenarios.observed import Request, Seen
 from scenarios.plan import SEMANTICS, Call, Compensate
+from scenarios.reasons import may_fail_by_itself
 from scenarios.repetition import answer_before
 
 #: After this many deaths a harness may well give a run up as one that kills its workers.
@@ -36,10 +37,13 @@ def _may_have_ended(facts: Facts, index: int) -> bool:
     """Can there have been a reason by event `index`: in the plan, a command, the code, storage, deaths, or a receiver?"""
     plan = facts.history.plan
     return (
-        facts.other_failure(index)
+        facts.refusal_before(index)
+        or any(one.asked_at < index for one in facts.ordered("cancel"))
+        or may_fail_by_itself(facts, index)
+        or facts.code_changed()
         or _met_other_code(facts, index)
         or facts.is_stormy
-        or bool({"sizes", "allowance"} & plan.needs())
+        or "sizes" in plan.needs()
         or may_be_escalated(facts, index)
         or any(facts.struck(action, index) for action in _HARD)
         or any(_may_be_given_up(facts, op, index) for op in {one.op for one in facts.sent if one.at < index})

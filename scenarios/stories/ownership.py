@@ -134,6 +134,7 @@ STORIES = (
         extras=(
             Interruption("kill", _received("pay")),
             Interruption("kill", _applied("pay"), then=Interruption("kill", _received("ship", unit="engine"))),
+            Interruption("drop", _applied("pay")),
         ),
         generic=False,
     ),
