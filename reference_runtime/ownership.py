@@ -24,6 +24,8 @@ from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
 
 Lease = Grant | Ticket
+#: How many generations are taken at a time: a lease then writes nothing down that only counts.
+GENERATIONS_AHEAD = 32
 #: How many tries' backoff it waits until authority is asked for again that nobody could tell of.
 RELEASE_TRIES = 5
 #: Made once: `json.dumps` makes one for each text that is not written the usual way.
@@ -32,6 +34,10 @@ _ASKED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 class Ownership(Acceptance, Evolution):
     """Claiming, dispatching, handing back and taking back."""
+
+    def new_generation(self) -> int:
+        """The number of a lease; it never repeats."""
+        return self._next("generation", GENERATIONS_AHEAD)
 
     def new_execution(self, name: str) -> str:
         """An id for one activation of a worker; it never repeats, whatever the worker is called."""
@@ -176,7 +182,7 @@ class Ownership(Acceptance, Evolution):
         return True
 
     def _lease(self, op: Operation, execution: str, source: int | None) -> Lease:
-        generation = self._next("generation")
+        generation = self.new_generation()
         self.db.execute(
             "INSERT INTO lease (generation, attempt, operation, execution, source) VALUES (?, ?, ?, ?, ?)",
             (generation, op.attempt, op.id, execution, source),

@@ -20,7 +20,7 @@ import apsw
 
 from reference_runtime.compensation import NOTHING_TO_UNDO, SUCCEEDED
 from reference_runtime.model import DISPATCHED, Kind, Outcome, Policy, Tally, canonical
-from reference_runtime.records import PENDING
+from reference_runtime.records import PENDING, WAITS
 from reference_runtime.rows import Operation
 from reference_runtime.waits import DEADLINE, GRACE, Waits
 
@@ -34,7 +34,7 @@ _TALLY = f"""SELECT a.failing IS NOT NULL, a.halt IS NOT NULL,
     EXISTS (SELECT 1 FROM lease WHERE attempt = ?1),
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND due_ns IS NOT NULL),
     EXISTS (SELECT 1 FROM operation WHERE attempt = ?1 AND state = 'planned' AND opened_ns IS NOT NULL
-        AND (kind = 'wait' OR kind = 'sleep' OR kind = 'approve')) OR
+        AND {WAITS}) OR
     EXISTS (SELECT 1 FROM approval WHERE attempt = ?1 AND state = 'pending'),
     EXISTS (SELECT 1 FROM child c JOIN task t ON t.id = c.task JOIN attempt b ON b.id = t.attempt
         WHERE c.parent = a.task AND c.attempt = ?1 AND c.owner != 'detached' AND b.outcome IS NULL)

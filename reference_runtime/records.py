@@ -9,6 +9,9 @@ from __future__ import annotations
 #: What an operation is that has not come to its end, as a condition that is the same wherever the index of these is to help.
 PENDING = "(state = 'planned' OR state = 'dispatched' OR state = 'unknown')"
 
+#: The kinds that wait for something from outside once they are open, as a condition; as above.
+WAITS = "(kind = 'wait' OR kind = 'sleep' OR kind = 'approve')"
+
 #: The journal's transitions, also read by the event cursors. `operation` is empty for the run itself.
 TRANSITIONS_TABLE = """
 CREATE TABLE transition (

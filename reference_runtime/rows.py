@@ -114,7 +114,7 @@ class Rows:
         self._attempts: dict[str, Attempt] = {}  # as read in this transaction
         self._limited: dict[str, bool] = {}  # tasks: whether anything limits them, as read in this transaction
         self._invocations: dict[int, Invocation | None] = {}  # by generation, as read in this transaction
-        self._counters: dict[str, int] = {}  # as written last, be it in this transaction
+        self._counters: dict[str, tuple[int, int]] = {}  # the number given out last, and the last one that was taken
         self._lines: dict[str, int] = {}  # tasks: the number of their last line of the log, as written last
         self._answer: tuple[Mapping[str, Any] | None, str | None] = (None, None)  # one that was taken, and its text
         self._touched: dict[str, None] = {}  # attempts of which this transaction makes a new version
@@ -248,15 +248,21 @@ class Rows:
     def _operations(self, where: str, *values: object) -> list[Operation]:
         return [Operation(*row) for row in self.db.execute(f"{_OPERATION} {where}", values)]
 
-    def _next(self, name: str) -> int:
-        """The next number of a durable counter: given out once, for ever."""
-        if name not in self._counters:
-            self._counters[name] = self._value("SELECT value FROM counter WHERE name = ?", name) or 0
-        value = self._counters[name] = self._counters[name] + 1
-        self.db.execute(
-            "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
+    def _next(self, name: str, ahead: int = 1) -> int:
+        """The next number of a durable counter: given out once, for ever. So many of them are taken at a time; those that are
+        left when the server ends are given to nobody.
+        """
+        last, taken = (
+            self._counters.get(name) or (self._value("SELECT value FROM counter WHERE name = ?", name) or 0,) * 2
         )
-        return value
+        if last == taken:
+            taken += ahead
+            self.db.execute(
+                "INSERT INTO counter VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, taken),
+            )
+        self._counters[name] = last + 1, taken
+        return last + 1
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         return self.db.execute(sql, values).fetchall()

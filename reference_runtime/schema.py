@@ -23,7 +23,7 @@ import apsw
 from reference_runtime.binding import RESERVED_BYTES
 from reference_runtime.integrity import checked_vfs, is_log_left, log_damage
 from reference_runtime.model import Refusal
-from reference_runtime.records import PENDING, RECORDS
+from reference_runtime.records import PENDING, RECORDS, WAITS
 from reference_runtime.turn_records import OUTCOME_TRIGGER, WORKFLOW_TABLES
 
 #: The code of the error that refuses a store with damage in it.
@@ -173,7 +173,8 @@ CREATE TABLE reconcile (
 CREATE INDEX reconcile_of ON reconcile (attempt, operation);
 """
 
-#: States compared one by one: for a list of three SQLite makes a table, in each statement that changes an operation.
+#: States compared one by one: for a list of three SQLite makes a table, in each statement that changes an operation. An index
+#: of what is open has what waits; what is to be called is due, and soon is not.
 #: Leases are as many as calls are under way, so that those of one execution are found without an index. What is due is read
 #: in the order in which it is given out.
 COMPARISONS = f"""
@@ -182,6 +183,9 @@ ALTER TABLE operation ADD COLUMN settled INTEGER AS
     (state = 'succeeded' OR state = 'reconciled' OR state = 'skipped' OR (state = 'failed' AND (tolerate OR void)));
 DROP INDEX operation_pending;
 CREATE INDEX operation_pending ON operation (attempt) WHERE {PENDING};
+DROP INDEX operation_open;
+CREATE INDEX operation_open ON operation (attempt, kind, position)
+    WHERE state = 'planned' AND opened_ns IS NOT NULL AND {WAITS};
 DROP INDEX lease_of;
 DROP INDEX operation_due;
 CREATE INDEX operation_due ON operation (due_ns, attempt, position) WHERE due_ns IS NOT NULL;

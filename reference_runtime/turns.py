@@ -158,7 +158,7 @@ class Turns(Appending):
             if self.take_up(turn.attempt, execution) == "refused":
                 return None
             turn = self._turns("WHERE w.attempt = ?", turn.attempt)[0]
-        generation = self._next("generation")
+        generation = self.new_generation()
         self.db.execute(
             "UPDATE workflow SET generation = ?, execution = ?, code = ?, is_due = 0 WHERE attempt = ?",
             (generation, execution, code, turn.attempt),
