@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from conformance.mutants import Patch, mutant
@@ -12,7 +13,7 @@ from reference_runtime.replay import Replay
 from reference_runtime.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from reference_runtime.model import Json
     from reference_runtime.replay import _Branch
@@ -47,6 +48,61 @@ def places_not_compared(patch: Patch) -> None:
 
     original = Replay._issue  # noqa: SLF001 - a mutant goes where it should not
     patch.replace(Replay, "_issue", issue)
+
+
+def _after_carrying_over(patch: Patch, spoil: Callable[[Evolution, str], None]) -> None:
+    """Do this to an attempt once what is saved of it was carried over to newer code."""
+
+    def carry_over(self: Evolution, task: str, attempt: str, execution: str, name: str) -> None:
+        original(self, task, attempt, execution, name)
+        spoil(self, attempt)
+
+    original = Evolution._carry_over  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Evolution, "_carry_over", carry_over)
+
+
+@mutant("transform-of-what-was-sent", "EFF-3", shown_by="rollout/deploy@pay#1.applied=4")
+def transform_of_what_was_sent(patch: Patch) -> None:
+    """A transform is given what was sent already as well, and what it makes of it is sent the next time."""
+
+    def spoil(self: Evolution, attempt: str) -> None:
+        self.db.execute(
+            "UPDATE operation SET request = json_set(request, '$.params.unit', 'cent')"
+            " WHERE attempt = ? AND kind = 'call' AND request IS NOT NULL",
+            (attempt,),
+        )
+
+    _after_carrying_over(patch, spoil)
+
+
+@mutant("transform-loses-the-last", "EFF-11", shown_by="rollout/deploy@waiting:hold=4")
+def transform_loses_the_last(patch: Patch) -> None:
+    """Of what a transform is to carry over the last operation is left behind."""
+
+    def spoil(self: Evolution, attempt: str) -> None:
+        row = self._row(
+            "SELECT id FROM operation WHERE attempt = ? AND kind = 'call' AND request IS NULL ORDER BY position DESC",
+            attempt,
+        )
+        if row is not None:
+            self.db.execute("DELETE FROM dependency WHERE attempt = ? AND operation = ?", (attempt, row[0]))
+            self.db.execute("DELETE FROM operation WHERE attempt = ? AND id = ?", (attempt, row[0]))
+
+    _after_carrying_over(patch, spoil)
+
+
+@mutant("transform-begins-anew", "DUR-3", shown_by="rollout/deploy@waiting:hold=4")
+def transform_begins_anew(patch: Patch) -> None:
+    """What was read before the new code came is read again by it: it might be something else to it."""
+
+    def spoil(self: Evolution, attempt: str) -> None:
+        self.db.execute(
+            "UPDATE operation SET state = 'planned', request = NULL, answer = NULL, due_ns = ?, version = version + 1"
+            " WHERE attempt = ? AND semantics = 'read' AND state = 'succeeded'",
+            (time.time_ns(), attempt),
+        )
+
+    _after_carrying_over(patch, spoil)
 
 
 @mutant("bound-to-one-build", "VER-2", shown_by="rollout/deploy@begin#1.applied=2")

@@ -15,7 +15,8 @@ processes, and the same calls are simulated. Settings come from the environment,
 - SIMKIT_REBATCH: how many outcomes of a history the worker is told at a time;
 - SIMKIT_CODE: the version of the code, 1 where it is not given. A worker of code 2 goes on with work of 1. One of code 3 goes
   on with its own only: where plans are state it says so; where they are replayed it has another shape (it runs a plan inside
-  a branch of its own), tries to follow the history of 1 and 2, and must be found out. An engine of code 0 is of the time
+  a branch of its own), tries to follow the history of 1 and 2, and must be found out. One of code 4 goes on with work of 1 and
+  2 by a transform, which has something more sent with every call that was not sent before. An engine of code 0 is of the time
   before the present schema.
 """
 
@@ -60,7 +61,8 @@ async def run_engine(env: Mapping[str, str]) -> None:
         tasks_max=int(env["REFERENCE_TASKS_MAX"]) if "REFERENCE_TASKS_MAX" in env else None,
     )
     known = FIRST_SCHEMA if env.get("SIMKIT_CODE") == "0" else SCHEMA_VERSION
-    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known)
+    transforms = {"in-cents": _in_cents}
+    store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known, transforms=transforms)
     store.forget_when_told(env)
     server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
     await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
@@ -110,8 +112,15 @@ def _code(env: Mapping[str, str]) -> Code:
             return Code("2", "compatible", ("1",))
         case "3" if env.get("REFERENCE_STYLE") == "replay":
             return Code("3", "replay", ("1", "2"))
+        case "4":
+            return Code("4", "transform", transforms={"1": "in-cents", "2": "in-cents"})
         case version:
             return Code(version)
+
+
+def _in_cents(state: Json) -> Json:
+    """Every call says from here on what its amounts are in."""
+    return {**state, "params": {name: {**params, "unit": "cent"} for name, params in state["params"].items()}}
 
 
 def _interpreter(env: Mapping[str, str]) -> Workflow:
