@@ -184,7 +184,7 @@ ALTER TABLE operation ADD COLUMN settled INTEGER AS
 DROP INDEX operation_pending;
 CREATE INDEX operation_pending ON operation (attempt) WHERE {PENDING};
 DROP INDEX operation_open;
-CREATE INDEX operation_open ON operation (attempt, kind, position)
+CREATE INDEX operation_open ON operation (attempt, position)
     WHERE state = 'planned' AND opened_ns IS NOT NULL AND {WAITS};
 DROP INDEX lease_of;
 DROP INDEX operation_due;
