@@ -219,11 +219,8 @@ class Turns(Appending):
         """
         is_warm = len(known) == 3 and list(known[:2]) == [turn.segment, turn.length]
         names = ("branch", "sequence", "kind", "id", "digest")
-        commands = self._rows(
-            f"SELECT {', '.join(names)} FROM command_history WHERE attempt = ? AND ? ORDER BY number",
-            turn.attempt,
-            not is_warm,
-        )
+        found = f"SELECT {', '.join(names)} FROM command_history WHERE attempt = ? ORDER BY number"
+        commands = [] if is_warm else self._rows(found, turn.attempt)
         outcomes = self._rows(
             "SELECT o.id, o.state, o.answer, o.reason FROM outcome_history h JOIN operation o ON o.attempt = h.attempt"
             " AND o.id = h.operation WHERE h.attempt = ? AND h.number > ? AND h.number <= ? ORDER BY h.number",
