@@ -6,6 +6,7 @@ conclusions.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from reference_runtime.store import Store
 
 NS = 1_000_000_000
+#: How many leases are taken back in one transaction: others are answered between two of them, and may say that they live.
+RECLAIMED_MAX = 50
 
 
 class Holding:
@@ -55,16 +58,21 @@ class Holding:
         return min((deadline for _, deadline in self._holders.values()), default=float("inf"))
 
     def reassign(self) -> bool:
-        """Take work back from everybody who went silent; whether there was any."""
+        """Take work back from those who went silent, as much as one transaction may; whether there was any."""
         now = trio.current_time()
-        silent = [one for one, (_, deadline) in self._holders.items() if self.lease_expired(deadline, now)]
+        expired = (one for one, (_, deadline) in self._holders.items() if self.lease_expired(deadline, now))
+        silent = list(itertools.islice(expired, RECLAIMED_MAX))
+        if not silent:
+            return False
+        with self.store.together():
+            for generation in silent:
+                execution, _ = self._holders[generation]
+                attempt, operation = self.store.leased_for(generation)
+                self.log("reclaimed", attempt=attempt, operation=operation, generation=generation, execution=execution)
+                self.store.reclaim(generation)
         for generation in silent:
-            execution, _ = self._holders[generation]
-            attempt, operation = self.store.leased_for(generation)
-            self.log("reclaimed", attempt=attempt, operation=operation, generation=generation, execution=execution)
-            self.store.reclaim(generation)
-            del self._holders[generation]
-        return bool(silent)
+            self._let_go(generation)
+        return True
 
     def _forget_taken(self) -> None:
         """Let go of leases that were taken by force, as at the end of a stop's grace: their holders are told that they lost."""

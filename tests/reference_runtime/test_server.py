@@ -11,9 +11,11 @@ import trio
 import trio.testing
 
 from reference_runtime import Client, Patience, Refusal, Server, Store, Unreachable, Worker, embedded
+from reference_runtime.holding import NS, RECLAIMED_MAX
 from reference_runtime.log import Log
 from reference_runtime.model import Json
 from reference_runtime.rpc import LINE_BYTES_MAX, Lines
+from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import Busy, Rejected, Unknown, Unsent
 from tests.runtime_rig import (
     EAGER,
@@ -348,6 +350,30 @@ def test_a_lease_ends_after_a_whole_term_of_silence(tmp_path):
                 assert states(await client.status("t")) == {"a": state}
             beat = await client.call("heartbeat", {"execution": "w", "generations": [grant["generation"]]})
             assert beat == {"lost": [grant["generation"]], "stopping": []}
+
+    trio.run(main, clock=clock)
+
+
+def test_leases_that_run_out_together_are_taken_back_by_the_handful(tmp_path):
+    """Between two handfuls others are answered, and whoever says then that it lives keeps what it still has."""
+    clock = trio.testing.MockClock()
+
+    async def main():
+        store = Store.open(str(tmp_path / "s.db"))
+        store.submit("t", plan(par(*(call(f"s{number}") for number in range(2 * RECLAIMED_MAX)))))
+        leases = store.claim("w", [], 2 * RECLAIMED_MAX)
+        server = Server(store)
+        server._hold_all()
+        clock.jump(LEASE_NS / NS)
+        assert server.reassign()
+        left = sorted(server._holders)
+        assert (len(leases) - len(left), len(store.leases())) == (RECLAIMED_MAX, len(left))
+        assert (await server.heartbeat("w", [lease.generation for lease in leases]))["lost"] == [
+            lease.generation for lease in leases if lease.generation not in left
+        ]
+        assert not server.reassign()
+        assert sorted(generation for generation, _ in store.leases()) == left
+        store.close()
 
     trio.run(main, clock=clock)
 
