@@ -118,6 +118,7 @@ def end_taken_with_each_announcement(patch: Patch) -> None:
                 " WHERE attempt = ? AND operation = ? ORDER BY sequence DESC LIMIT 1",
                 row,
             )
+            self._lines.clear()  # so that the next line is counted from this one
 
     original = Children.child_ended
     patch.replace(Children, "child_ended", child_ended)
