@@ -24,6 +24,12 @@ from reference_runtime.retries import KEYED, decide
 from reference_runtime.rows import Operation
 
 Lease = Grant | Ticket
+#: What was in hand so often as a worker died is *suspected* of it. All that a worker had in hand counts a death, as nobody can
+#: tell which it was; but only one suspect at a time is in one worker's hands, so that the culprit takes no other along.
+SUSPECT_DEATHS = 2
+#: A condition on the operation `o`, for the number of the parameter that is the execution: it would not meet another suspect.
+_MAY_BE_MET = f"""(o.deaths < {SUSPECT_DEATHS} OR NOT EXISTS (SELECT 1 FROM lease l CROSS JOIN operation s
+    ON s.attempt = l.attempt AND s.id = l.operation WHERE l.execution = ?{{}} AND s.deaths >= {SUSPECT_DEATHS}))"""
 #: How many generations are taken at a time: a lease then writes nothing down that only counts.
 GENERATIONS_AHEAD = 32
 #: How many tries' backoff it waits until authority is asked for again that nobody could tell of.
@@ -109,17 +115,22 @@ class Ownership(Acceptance, Evolution):
 
     def runnable(self, now_ns: int, limit: int, execution: str | None = None) -> list[Operation]:
         """The operations a worker may take now, the longest due first: of work that the code of `execution` may go on with."""
-        within, beyond = self.within(execution, 4)
-        where = f"WHERE o.due_ns <= ?2 AND NOT a.paused AND {FITS}{within} ORDER BY o.due_ns, o.attempt, o.position LIMIT ?3"
-        return self._operations(where, self.fits(execution), now_ns, limit, *beyond) if limit > 0 else []
+        within, beyond = self.within(execution, 5)
+        where = (
+            f"WHERE o.due_ns <= ?2 AND NOT a.paused AND {FITS} AND {_MAY_BE_MET.format(4)}{within}"
+            " ORDER BY o.due_ns, o.attempt, o.position LIMIT ?3"
+        )
+        return self._operations(where, self.fits(execution), now_ns, limit, execution, *beyond) if limit > 0 else []
 
     def next_work_ns(self, execution: str | None = None) -> int | None:
         """When the next operation becomes claimable (by this execution)."""
-        within, beyond = self.within(execution, 2)
+        within, beyond = self.within(execution, 3)
         due_ns: int | None = self._value(
             "SELECT o.due_ns FROM operation o JOIN attempt a ON a.id = o.attempt"
-            f" WHERE o.due_ns IS NOT NULL AND NOT a.paused AND {FITS}{within} ORDER BY o.due_ns LIMIT 1",
+            f" WHERE o.due_ns IS NOT NULL AND NOT a.paused AND {FITS} AND {_MAY_BE_MET.format(2)}{within}"
+            " ORDER BY o.due_ns LIMIT 1",
             self.fits(execution),
+            execution,
             *beyond,
         )
         return due_ns
@@ -140,8 +151,10 @@ class Ownership(Acceptance, Evolution):
 
     def _take(self, execution: str, limit: int, source: int | None) -> list[Lease]:
         now_ns = time.time_ns()
-        leases, passed_over = list[Lease](), set[str]()
+        leases, passed_over, suspects = list[Lease](), set[str](), 0
         for op in self.runnable(now_ns, limit, execution):
+            if suspects and op.deaths >= SUSPECT_DEATHS:
+                continue
             if op.attempt in passed_over:  # what was just read of it may no longer hold
                 continue
             if passed_over and self._operation(op.attempt, op.id) != op:  # nor of what belongs to it, or it to
@@ -151,6 +164,7 @@ class Ownership(Acceptance, Evolution):
                 passed_over.add(op.attempt)
             else:
                 leases.append(self._lease(op, execution, source))
+                suspects += op.deaths >= SUSPECT_DEATHS
         for attempt in dict.fromkeys(lease.attempt for lease in leases):
             self._carried_out_by(attempt, execution)
             self._conclude_leased(attempt)

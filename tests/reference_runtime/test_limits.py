@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from reference_runtime import Store, views
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Policy, Rejected, Ticket
-from reference_runtime.ownership import request_digest
+from reference_runtime.ownership import SUSPECT_DEATHS, request_digest
 from simkit.services import Request
 from tests.runtime_rig import MS, call, finish, intended, par, plan, states, take, under
 
@@ -132,6 +133,48 @@ def test_work_that_kills_its_workers_is_ended(store, service, state):
         store = again(store)
         assert store._rows("SELECT deaths, tries FROM operation") == [(death, death)]
     assert ended(store) == (state, "poison")
+
+
+@pytest.fixture
+def patient(clock, tmp_path):
+    """A store that lets more than two workers die over an operation."""
+    opened = Store.open(str(tmp_path / "patient.db"), policy=attrs.evolve(POLICY, deaths_max=5))
+    yield opened
+    opened.close()
+
+
+def test_what_kills_its_workers_takes_no_neighbour_along(patient):
+    """All that a dead worker had in hand counts its death; from the second on each of it is given out apart from the others."""
+    store = patient
+    names = [f"s{number}" for number in range(8)]
+    store.submit("t", plan(par(*map(call, names))))
+    for _ in range(20):
+        execution = store.new_execution("w")
+        held = dict[str, Ticket]()
+        while leases := store.claim(execution, [one.generation for one in held.values()], len(names) - len(held)):
+            held |= {one.operation: one for one in (intended(store, lease) for lease in leases)}
+        assert sum(store._operation("t.1", name).deaths >= SUSPECT_DEATHS for name in held) <= 1
+        if "s3" in held:
+            for ticket in held.values():
+                store.reclaim(ticket.generation)
+        else:
+            for ticket in held.values():
+                store.settle(under(ticket), "succeeded", {"nonce": "n"}, "")
+    assert states(views.status(store, "t")) == {name: "unresolved" if name == "s3" else "succeeded" for name in names}
+
+
+def test_a_suspect_waits_for_no_other_work(patient):
+    """Only other suspects keep it waiting, and it keeps nothing waiting but these."""
+    store = patient
+    store.submit("t", plan(par(call("a"), call("b"))))
+    for _ in range(SUSPECT_DEATHS):
+        for lease in store.claim("w#1", [], 2):
+            store.reclaim(lease.generation)
+    store.submit("u", plan(par(call("c"), call("d"))))
+    held = [lease.operation for _ in range(4) for lease in store.claim("w#2", [one for one, _ in store.leases()], 1)]
+    assert held == ["a", "c", "d"]
+    assert store.next_work_ns("w#2") is None
+    assert [lease.operation for lease in store.claim("w#3", [], 4)] == ["b"]
 
 
 def test_a_lost_lease_without_an_intent_is_no_death(store):
