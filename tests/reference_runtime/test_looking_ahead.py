@@ -18,7 +18,8 @@ from reference_runtime.model import Json, Ticket
 from reference_runtime.turns import Turn, accepted
 from reference_runtime.workflow import Context, workflow
 from tests.reference_runtime.test_waiting import Commits
-from tests.runtime_rig import DEADLINE_S, EAGER, FakeTools, served, states, under, until
+from tests.runtime_plans import child
+from tests.runtime_rig import DEADLINE_S, EAGER, FakeTools, call, served, states, under, until
 
 WORK: Json = {"version": 1, "workflow": "agent", "input": None}
 ANSWER = {"nonce": "n1"}
@@ -110,6 +111,18 @@ def test_what_cannot_be_asked_for_leaves_the_result(store):
     twice = [*said["commands"], {**said["commands"][0], "sequence": 3}]
     leases, found = settle(store, ticket, turn, {**said, "commands": twice})
     assert (leases, found) == ([], [(False, None)])
+    _assert_due(store, warm)
+
+
+def test_a_child_that_is_undone_leaves_the_result(store):
+    """Also where a child was admitted before the wrong command: it was never there, and its owner's turn is due."""
+    warm, ticket, turn = begun(store)
+    said = runner.advance(warm, [accepted("a", ANSWER)])
+    version, leaf = store._value("SELECT version FROM task"), child("k", call("x"))
+    admitted = {**said["commands"][0], "kind": "child", "id": "k", "spec": leaf}
+    leases, found = settle(store, ticket, turn, {**said, "commands": [admitted, *said["commands"], admitted]})
+    assert (leases, found) == ([], [(False, None)])
+    assert store._rows("SELECT id, version FROM task") == [("t", version + 1)]
     _assert_due(store, warm)
 
 
