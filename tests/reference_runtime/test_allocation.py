@@ -13,10 +13,12 @@ def said_by(program: str) -> str:
 
 
 def test_whoever_loads_the_runtime_first_has_nothing_counted() -> None:
+    """SQLite is set up before its first use: it counts no memory."""
     program = f"from reference_runtime import IS_SETTLED\nimport apsw\ndb = apsw.Connection(':memory:')\n{LOOKS}"
     assert said_by(program) == "True True 1"
 
 
 def test_who_has_a_connection_already_keeps_it() -> None:
+    """A program that uses SQLite already is left as it is, and the runtime works all the same."""
     program = f"import apsw\ndb = apsw.Connection(':memory:')\nfrom reference_runtime import IS_SETTLED\n{LOOKS}"
     assert said_by(program) == "False False 1"
