@@ -185,6 +185,7 @@ class Children(Checks):
             return
         if after:
             self._take_grants_back(attempt)
+            self._conclude(attempt)  # nobody may have anything of it in hand any more
         for child in self.living(attempt):
             self.hold(child, BY_OWNER, is_held=bool(after))
 

@@ -6,7 +6,7 @@ import pytest
 
 from reference_runtime import Refusal, Store, views
 from reference_runtime.model import Grant, Rejected
-from tests.runtime_plans import answer_to, artifact, check
+from tests.runtime_plans import answer_to, artifact, check, child
 from tests.runtime_rig import (
     call,
     finish,
@@ -220,6 +220,17 @@ def test_after_a_pause_nothing_is_dispatched_until_it_ends(store, reopened):
     store.unpause("t", "u")
     assert run_out(store) == ["m", "z"]
     assert views.status(store, "t")["state"] == "done"
+
+
+def test_what_a_pause_takes_back_is_in_nobodys_hands(store):
+    """A child whose grant is taken back could go on, and does not run: neither while it is paused nor after that."""
+    store.submit("t", plan(child("k", call("a", "mailer"))))
+    (grant,) = store.claim("w", [], 1)
+    assert isinstance(grant, Grant)
+    assert store.children("t")[0]["state"] == "running"
+    for command in (store.pause, store.unpause):
+        command("t", command.__name__)
+        assert (store.leases(), store.children("t")[0]["state"]) == ([], "runnable")
 
 
 def test_other_runs_go_on_during_a_pause(store):
