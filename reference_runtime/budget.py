@@ -252,7 +252,8 @@ class Budget(Audit, Delivery):
         rows = self._rows(
             "SELECT DISTINCT h.operation FROM hold h WHERE h.attempt = ?1 AND h.state = 'reserved' AND NOT EXISTS"
             " (SELECT 1 FROM lease l WHERE l.attempt = ?1 AND l.operation = h.operation) AND NOT EXISTS"
-            " (SELECT 1 FROM child c WHERE c.attempt = ?1 AND c.operation = h.operation) ORDER BY h.operation",
+            " (SELECT 1 FROM child c WHERE c.parent = (SELECT task FROM attempt WHERE id = ?1) AND c.attempt = ?1"
+            " AND c.operation = h.operation) ORDER BY h.operation",
             attempt,
         )
         for (operation,) in rows:

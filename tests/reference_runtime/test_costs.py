@@ -9,6 +9,7 @@ import pytest
 from reference_runtime import Store
 from reference_runtime.model import Json
 from tests.benchmarks.finished import store_with, submit_and_dispatch
+from tests.runtime_plans import child, wanting
 from tests.runtime_rig import call, finish, par, plan, wait
 
 #: Instructions of one more than the fewest, as a factor: trees are a level deeper, nothing is longer.
@@ -65,4 +66,17 @@ def test_a_task_costs_the_same_beside_finished_ones():
             submit_and_dispatch(store, "warm")
             costs.append(instructions(store, lambda store=store: submit_and_dispatch(store, "t")))  # type: ignore[misc]
             store.close()
+    assert costs[1] <= costs[0] * SLACK, costs
+
+
+def test_a_stop_costs_the_same_beside_the_children_of_others(tmp_path):
+    """What was set aside for a call that is taken back is found without a look at all the children that there are."""
+    costs = []
+    for count in (5, 500):
+        store = Store.open(str(tmp_path / f"{count}.db"))
+        store.submit("other", plan(par(*(child(f"k{number}", wait("w", "go")) for number in range(count)))))
+        store.submit("t", wanting(plan(call("a", "mailer")), allowance={"calls": 3}))
+        assert len(store.claim("w", [], 1)) == 1
+        costs.append(instructions(store, lambda store=store: store.cancel("t", "c")))  # type: ignore[misc]
+        store.close()
     assert costs[1] <= costs[0] * SLACK, costs
