@@ -230,13 +230,15 @@ def rejected_result_is_kept(history: History) -> Finding:
 
 
 def _had_time(facts: Facts, one: Overtaken, asked: int) -> bool:
-    """Did the replaced worker get its answer in time, live on, and have two leases of undisturbed time to hand it in?"""
+    """Did the replaced worker get its answer in time, live on, and have two leases of undisturbed time to hand it in, with
+    whoever takes it there for all of them?
+    """
     lease_ns = facts.history.declared.lease_ns
     worker, away_ns = one.old.event.incarnation, facts.at_ns(one.resumed) - one.old.event.at_ns
     if lease_ns is None or one.old.answer is None or (one.old.replied_at or asked) > one.resumed or facts.is_stormy:
         return False
     gone = facts.died.get(worker, asked) < asked or any(one.resumed < at for at in facts.paused[worker])
-    in_time = (
-        away_ns < patience_ns(facts, _STILL_GOOD) and facts.at_ns(asked) - facts.at_ns(one.resumed) >= 2 * lease_ns
-    )
+    servers = [at for incarnation, at in facts.started.items() if incarnation not in facts.workers and at < asked]
+    could_ns = facts.at_ns(max((one.resumed, *servers)))  # from then on nobody who would have taken it came up anew
+    in_time = away_ns < patience_ns(facts, _STILL_GOOD) and facts.at_ns(asked) - could_ns >= 2 * lease_ns
     return in_time and not gone and not facts.death_between(one.resumed, asked)

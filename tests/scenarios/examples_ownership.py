@@ -317,6 +317,32 @@ holds(
     .journal(rejected=[]),
     exercised=0,
 )
+holds(
+    "OWN-7",
+    "nobody was there to bring it to until just now",
+    stopped_over(QUOTE, **JOURNAL)
+    .up("engine")
+    .call("a")
+    .kill("power", unit="engine", incarnation=3)
+    .resume(1)
+    .later(30)
+    .up("engine")
+    .journal(rejected=[]),
+    exercised=0,
+)
+breaks(
+    "OWN-7",
+    "nothing is kept of it, though who takes it was back for long",
+    stopped_over(QUOTE, **JOURNAL)
+    .up("engine")
+    .call("a")
+    .kill("power", unit="engine", incarnation=3)
+    .resume(1)
+    .up("engine")
+    .later(30)
+    .journal(rejected=[]),
+    "amnesia",
+)
 breaks(
     "OWN-7",
     "nothing is kept of it",
