@@ -5,7 +5,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - model: states, the table of legal transitions, and the values that travel;
 - promises: what tools promise, also those of one's own; leaves, plan, spelling, documents: a plan's JSON in, steps out;
 - integrity, records, schema: the store's file with its checksums, its tables and settings, and owning it;
-- rows: the one way a row changes, fenced by state, generation and version;
+- transactions: all or nothing, and shared by who is ready at once; rows: the one way a row changes, fenced by state, generation
+  and version;
 - audit, delivery, budget, artifacts, checks, children: what is told, spent, published, checked and owned; particulars: where
   the general flow asks for these; contents: the bytes of artifacts;
 - waits, branching, progress and what stands beside them: what follows from something having been accepted;
@@ -13,7 +14,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
 - views, listing, events: what the store shows; fleet: who is there; missing: why nobody takes a task up;
-- rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; looking: shows what there
+- rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; gathering: what is ready at
+  once, in one commit; looking: shows what there
   is; server: owns the store, keeps time, takes work back; handle: what it can be asked; client: asks over the network;
   embedded: asks in one process;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many

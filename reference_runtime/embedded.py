@@ -15,7 +15,7 @@ import trio
 from reference_runtime.handle import NS, Handle, Patience, Unreachable
 from reference_runtime.model import Json
 from reference_runtime.rpc import LINE_BYTES_MAX, line_of, refusal_in
-from reference_runtime.server import WAITING, Server
+from reference_runtime.server import Server
 
 
 class Embedded(Handle):
@@ -31,7 +31,7 @@ class Embedded(Handle):
         await trio.lowlevel.checkpoint()  # the last chance to give it up: from here on it is asked
         if not self.server.is_up():
             raise Unreachable(f"{verb}: the server in this process is not up")
-        if verb in WAITING or self.server.is_late():
+        if self.server.may_wait(verb):
             answer = await self._wait(verb, line, (patience or self.patience).total_ns)
         else:
             answer = await self._answer(verb, line)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import apsw
 
 from reference_runtime.model import Kind, Move, Policy, Refusal, Remedy, Semantics, State, canonical, sources, target
+from reference_runtime.transactions import Transactions
 
 
 class Operation(NamedTuple):
@@ -96,11 +96,8 @@ NOTHING: Mapping[str, object] = {}
 #: Of how many tasks it is kept at which line their log is.
 LINES_MAX = 10_000
 
-#: What a transaction inside another one adds to it: nothing.
-_PART: AbstractContextManager[None] = nullcontext()
 
-
-class Rows:
+class Rows(Transactions):
     """A database with the helpers every part of the store uses.
 
     What a transaction asks again and again of an attempt is kept for as long as the transaction lasts, and forgotten by
@@ -108,7 +105,7 @@ class Rows:
     """
 
     def __init__(self, db: apsw.Connection, policy: Policy, rng: random.Random) -> None:
-        self.db = db
+        super().__init__(db)
         self.policy = policy
         self.rng = rng
         self._attempts: dict[str, Attempt] = {}  # as read in this transaction
@@ -117,7 +114,6 @@ class Rows:
         self._counters: dict[str, tuple[int, int]] = {}  # the number given out last, and the last one that was taken
         self._lines: dict[str, int] = {}  # tasks: the number of their last line of the log, as written last
         self._answer: tuple[Mapping[str, Any] | None, str | None] = (None, None)  # one that was taken, and its text
-        self._touched: dict[str, None] = {}  # attempts of which this transaction makes a new version
 
     def fence(self, move: Move, generation: int, version: int) -> tuple[str, tuple[object, ...]]:
         """What must still hold for a holder's word to count, as a condition the database checks while it writes."""
@@ -274,33 +270,6 @@ class Rows:
         row = self._row(sql, *values)
         return None if row is None else row[0]
 
-    def _transaction(self) -> AbstractContextManager[None]:
-        """All or nothing, durable at its end; inside another one it is a part of that."""
-        return _PART if self.db.in_transaction else self._outermost()
-
-    @contextmanager
-    def _outermost(self) -> Iterator[None]:
-        self._begin_anew()
-        self._touched.clear()
-        self.db.execute("BEGIN IMMEDIATE", can_cache=False)  # quickly read; what is kept in its place is not
-        try:
-            yield
-            for attempt in self._touched:
-                self._make_version(attempt)
-        except BaseException:
-            self._forget_all()
-            if self.db.in_transaction:  # SQLite has undone it itself where there was no room
-                self.db.execute("ROLLBACK")
-            raise
-        finally:
-            self._begin_anew()
-            self._touched.clear()
-        try:
-            self.db.execute("COMMIT", can_cache=False)
-        except BaseException:
-            self._forget_all()
-            raise
-
     def _make_version(self, attempt: str) -> None:
         """Count one version more of a task, and of those it is a child of."""
         task: str | None = self._attempt(attempt).task
@@ -316,10 +285,6 @@ class Rows:
         self._answer = (None, None)
         if len(self._lines) > LINES_MAX:
             self._lines.clear()
-
-    def together(self) -> AbstractContextManager[None]:
-        """One transaction for whatever is done inside: all or nothing, durable at its end."""
-        return self._transaction()
 
 
 class Parts(Rows, ABC):

@@ -24,12 +24,13 @@ from reference_runtime.connections import Connections, denial, next_request, sen
 from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
-from reference_runtime.looking import Looking
 from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket, flat
 from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
-from reference_runtime.waiting import WaitingRoom, give
+from reference_runtime.turns import Turn
+from reference_runtime.vouch_verb import VouchVerb
+from reference_runtime.waiting import Waiting, WaitingRoom, give
 
 T = TypeVar("T")
 LEASE_NS = 10 * NS
@@ -39,7 +40,7 @@ POLL_NS = 1 * NS
 WAITING = frozenset({"claim", "claim_turns"})
 
 
-class Server(Looking):
+class Server(VouchVerb):
     """One store and everybody who talks to it."""
 
     def __init__(
@@ -92,6 +93,10 @@ class Server(Looking):
         """Whether something is due by now that comes before whoever asks."""
         return trio.current_time() >= self._wake
 
+    def may_wait(self, verb: str) -> bool:
+        """Whether the answer to a verb may have to wait for something."""
+        return verb in WAITING or self.is_late() or self.is_gathering()
+
     @asynccontextmanager
     async def up(self) -> AsyncIterator[None]:
         """For as long as this lasts the server can be asked (`answer`), and what is due by its clocks happens. Raises
@@ -110,6 +115,7 @@ class Server(Looking):
                 yield
             finally:
                 self.nursery = None
+                self.abandon_gathered()
                 for guest in self.guests:  # or what they wait for would be leased to them by nobody
                     guest.cancel()
                 nursery.cancel_scope.cancel()
@@ -244,7 +250,7 @@ class Server(Looking):
             )
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
-        self._holders.pop(held.generation, None)
+        self._let_go(held.generation)
         return {**self._handed_out(leases, execution, 0.0), "ahead": gone_on}
 
     async def release(self, execution: str) -> Json:
@@ -277,13 +283,18 @@ class Server(Looking):
     @contextmanager
     def serving(self) -> Iterator[None]:
         """One transaction that also leases what comes of it to those who wait, so that they need none of their own. Others are
-        told of what is left, once it is committed.
+        told of what is left, once it is committed. Where there may be more such requests, these share it.
         """
-        with self.store.together():
+        with self.store.sharing() if self.is_gathering() else self.store.together():
             yield
             due_ns = self.store.next_work_ns()
             work = self._work.take() if due_ns is not None and due_ns <= time.time_ns() else {}
             turns = self._turns.take() if self._turns and self.store.turn_is_due() else {}
+        self.store.afterwards(partial(self._serve, work, turns, due_ns))
+
+    def _serve(
+        self, work: dict[Waiting[Lease], list[Lease]], turns: dict[Waiting[Turn], list[Turn]], due_ns: int | None
+    ) -> None:
         for generation, execution in (*give(work), *give(turns)):
             self._hold(generation, execution)
         self._tell_workers(self.store.next_work_ns() if work else due_ns)
@@ -384,10 +395,14 @@ class Server(Looking):
         self.nursery.start_soon(_raise, error)
 
     async def _answered(self, id_: int, result: Awaitable[Json]) -> Json:
+        """An answer, once all that it may be about is durable."""
         try:
-            return {"id": id_, "ok": await result}
+            answer = {"id": id_, "ok": await result}
         except Refusal as no:
-            return denial(id_, no)
+            answer = denial(id_, no)
+        if self.store.is_shared():
+            await self.committed()
+        return answer
 
 
 def _monotonic(at_ns: int | None) -> float:

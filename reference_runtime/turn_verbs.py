@@ -14,7 +14,8 @@ import trio
 
 from reference_runtime.appending import DECISIONS
 from reference_runtime.commands import ABANDON
-from reference_runtime.holding import NS, Holding
+from reference_runtime.gathering import Gathering
+from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
 from reference_runtime.presence import Presence, Runners
@@ -27,7 +28,7 @@ T = TypeVar("T")
 CHUNK_BYTES = 1024 * 1024
 
 
-class TurnVerbs(Holding, ABC):
+class TurnVerbs(Gathering, ABC):
     """What a server adds for workers that have workflows."""
 
     poll_ns: int

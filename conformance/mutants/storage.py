@@ -9,7 +9,7 @@ import apsw
 
 from conformance.mutants import Patch, mutant
 from reference_runtime import integrity, schema
-from reference_runtime.rows import Rows
+from reference_runtime.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ def commit_error_swallowed(patch: Patch) -> None:
     """An error of the storage at a commit is passed over, and the caller is told that all is well."""
 
     @contextlib.contextmanager
-    def transaction(self: Rows) -> Iterator[None]:
+    def transaction(self: Transactions) -> Iterator[None]:
         is_outer = not self.db.in_transaction
         try:
             with original(self):
@@ -31,8 +31,8 @@ def commit_error_swallowed(patch: Patch) -> None:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
 
-    original = Rows._transaction  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Rows, "_transaction", transaction)
+    original = Transactions._transaction  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Transactions, "_transaction", transaction)
 
 
 @mutant("damaged-page-served", "DUR-11", shown_by="vault/kill@waiting:nod(engine)+flip@end(engine)")
