@@ -12,7 +12,7 @@ The map, from the bottom up; each module imports only what stands above it:
 - waits, branching, progress and what stands beside them: what follows from something having been accepted;
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - evolution: versions of code, and who goes on with what; presence: who is there;
-- acceptance: reports taken; ownership: leases, intents and tickets; store: admission, and all of this as one;
+- acceptance: reports taken; intents: what is sent, on record; ownership: leases; store: admission, and all of this as one;
 - views, listing, events: what the store shows; fleet: who is there; missing: why nobody takes a task up;
 - rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; gathering: what is ready at
   once, in one commit; looking: shows what there

@@ -8,8 +8,6 @@ recorded when the holder asks for it. What was handed out and got lost on the wa
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,10 +15,11 @@ from typing import Any
 
 import attrs
 
-from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
-from reference_runtime.evolution import FITS, Code, Evolution
-from reference_runtime.model import Facts, Grant, Json, Move, Rejected, Report, Ticket, canonical
-from reference_runtime.retries import KEYED, decide
+from reference_runtime.acceptance import NOTHING_KNOWN
+from reference_runtime.evolution import FITS, Code
+from reference_runtime.intents import Intents
+from reference_runtime.model import Facts, Grant, Rejected, Report, Ticket
+from reference_runtime.retries import decide
 from reference_runtime.rows import Operation
 
 Lease = Grant | Ticket
@@ -34,11 +33,9 @@ _MAY_BE_MET = f"""(o.deaths < {SUSPECT_DEATHS} OR NOT EXISTS (SELECT 1 FROM leas
 GENERATIONS_AHEAD = 32
 #: How many tries' backoff it waits until authority is asked for again that nobody could tell of.
 RELEASE_TRIES = 5
-#: Made once: `json.dumps` makes one for each text that is not written the usual way.
-_ASKED = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-class Ownership(Acceptance, Evolution):
+class Ownership(Intents):
     """Claiming, dispatching, handing back and taking back."""
 
     def new_generation(self) -> int:
@@ -213,10 +210,6 @@ class Ownership(Acceptance, Evolution):
         )
         return self._with_authority(op, Grant(op.attempt, op.id, generation, op.version + 1))
 
-    def intends_with_lease(self, op: Operation) -> bool:
-        """Whether the intent is recorded with the lease: an intent that is never acted on must do no harm."""
-        return op.semantics != "blind"
-
     def _handed_out(self, execution: str, source: int | None) -> list[Lease]:
         """The leases `execution` still has from one source, as they were handed out."""
         rows = self._rows(
@@ -273,122 +266,6 @@ class Ownership(Acceptance, Evolution):
         self._reschedule(op, None, time.time_ns() + (self.backoff_ns(RELEASE_TRIES) if is_unclear else 0))
         self._conclude(op.attempt)
 
-    def _intend(self, op: Operation, grant: Grant, generation: int) -> Ticket | None:
-        """Dispatch what stands as granted, under the lease of a generation, and record what will be sent; None when the fence
-        does not hold.
-        """
-        leased = op._replace(generation=generation)
-        self.prepare(leased)
-        intended = self.intended(leased)
-        also = {
-            "generation": generation,
-            "request": intended.request,
-            "key": intended.key,
-            "tries": intended.tries,
-            "first_ns": intended.first_ns,
-        }
-        move: Move = "look_up" if op.remedy == "lookup" else "dispatch"
-        if not self._move(op, move, grant.generation, grant.version, None, self.reason_of_intent(op), also):
-            return None
-        dispatched = intended._replace(version=grant.version + 1)
-        self._record_intent(dispatched, generation)
-        return self._ticket(dispatched)
-
-    def intended(self, op: Operation) -> Operation:
-        """An operation as it is once it is dispatched: with what is sent, and one try more, unless that only asks."""
-        return op._replace(
-            request=self.request_for(op),
-            key=self.key_for(op),
-            tries=op.tries + (op.remedy != "lookup"),
-            first_ns=op.first_ns if op.first_ns is not None else time.time_ns(),
-        )
-
-    def reason_of_intent(self, op: Operation) -> str | None:
-        """Why something is sent that was sent before, or to undo or clean up; None for what simply has its turn."""
-        if op.state == "unknown":
-            before = self._value("SELECT reason FROM operation WHERE attempt = ? AND id = ?", op.attempt, op.id)
-            return f"{'look-up' if op.remedy == 'lookup' else 'repeat'}: {before or 'outcome-unknown'}"
-        if op.kind == "compensate":
-            why = self._value("SELECT failing FROM attempt WHERE id = ?", op.attempt)
-            return f"compensation: {why or 'cancelled'}"
-        return "sweep: it was uploaded, and not accepted" if op.kind == "sweep" else None
-
-    def _record_intent(self, op: Operation, generation: int) -> None:
-        """Write down one invocation: what is sent, be it a question of the open search."""
-        assert op.request is not None
-        is_question = op.remedy == "lookup"
-        if is_question:
-            self.count_lookup(op)
-        self._invocations.pop(generation, None)
-        self.db.execute(
-            "INSERT INTO invocation (generation, attempt, operation, action, key, digest, execution, started_ns)"
-            " SELECT ?, ?, ?, ?, ?, ?, execution, ? FROM lease WHERE generation = ?",
-            (
-                generation,
-                op.attempt,
-                op.id,
-                "lookup" if is_question else "call",
-                op.key,
-                request_digest({**json.loads(op.request), **self.particular_fields(op)}),
-                time.time_ns(),
-                generation,
-            ),
-        )
-        self._touch(op.attempt)
-
-    def request_for(self, op: Operation) -> str:
-        """What the operation's request says, as JSON; fixed when first recorded, so that every repeat says the same."""
-        if op.request is not None:
-            return op.request
-        spec = json.loads(op.spec)
-        answers = self.accepted_answers(op.attempt, spec["carries"])
-        request = {"params": self.params_of(op), "carries": answers, "script": spec["script"]}
-        return canonical({**request, "secret": spec["secret"]} if spec.get("secret") else request)
-
-    def key_for(self, op: Operation) -> str | None:
-        """The one key of an operation, the same for every invocation and worker; None where the receiver takes none."""
-        return f"{op.attempt}:{op.id}" if op.semantics in KEYED else None
-
-    def fields_for(self, op: Operation) -> Json:
-        """What this one invocation says beside the recorded request: its fencing token, and the time it is left."""
-        fields: Json = {"token": op.generation} if op.semantics == "fenced" else {}
-        remaining_ns = self.remaining_ns(op.task, time.time_ns()) if self.keeps_time(op) else None
-        if remaining_ns is not None:
-            fields["remaining_ns"] = max(0, remaining_ns)
-        return fields | self.particular_fields(op)
-
-    def accepted_answers(self, attempt: str, names: Collection[str]) -> dict[str, str]:
-        """The accepted nonce of every operation in `names` that has one, in the order of the plan."""
-        if not names:
-            return {}
-        rows = self._rows(
-            "SELECT o.id, o.answer ->> 'nonce' FROM json_each(?) name CROSS JOIN operation o ON o.id = name.value"
-            " WHERE o.attempt = ? AND o.accepted AND o.answer ->> 'nonce' IS NOT NULL ORDER BY o.position",
-            canonical(list(names)),
-            attempt,
-        )
-        return {row[0]: row[1] for row in rows}
-
-    def _ticket(self, op: Operation) -> Ticket:
-        assert op.request is not None
-        request = json.loads(op.request)
-        is_question = op.remedy == "lookup"
-        if is_question:
-            request["script"] = json.loads(op.spec).get("lookups") or []
-        return Ticket(
-            task=op.task,
-            attempt=op.attempt,
-            operation=op.id,
-            generation=op.generation,
-            version=op.version,
-            action="lookup" if is_question else "call",
-            tool=op.tool,
-            key=op.key,
-            invocation=op.tries,
-            fields=self.fields_for(op),
-            **request,
-        )
-
     # -- the end of a lease
 
     def reclaim(self, generation: int) -> None:
@@ -444,16 +321,3 @@ class Ownership(Acceptance, Evolution):
         if not (is_intended and self.heed_notice(op)) and not self.end_when_stopped(op, "handed back unsent"):
             self._reschedule(op, op.remedy, time.time_ns())
         self._conclude(attempt)
-
-
-def request_digest(request: Json) -> str:
-    """What is asked for, as receivers fingerprint it: 16 bytes of blake2b in hex, over parameters, carried answers and what
-    the request is about.
-    """
-    about = {name: request[name] for name in _ABOUT if name in request}
-    asked = [request["params"], request["carries"], *([about] if about else [])]
-    return hashlib.blake2b(_ASKED.encode(asked).encode("ascii"), digest_size=16).hexdigest()
-
-
-#: The fields of a request that are part of what is asked, where it has them.
-_ABOUT = ("part", "subject", "version", "digest")

@@ -9,6 +9,7 @@ import trio
 from conformance.mutants import Patch, mutant
 from reference_runtime.budget import Budget
 from reference_runtime.deadlines import Deadlines
+from reference_runtime.intents import Intents
 from reference_runtime.model import Receipt, Refusal
 from reference_runtime.ownership import Ownership
 from reference_runtime.store import Store
@@ -57,8 +58,8 @@ def queue_outlives_the_deadline(patch: Patch) -> None:
         found = original(self, op)
         return {**found, "remaining_ns": max(1, found["remaining_ns"])} if "remaining_ns" in found else found
 
-    original = Ownership.fields_for
-    patch.replace(Ownership, "fields_for", fields_for)
+    original = Intents.fields_for
+    patch.replace(Intents, "fields_for", fields_for)
     patch.replace(Budget, "past_deadline", lambda _self, _remaining_ns: False)
     patch.replace(Deadlines, "arm_deadline", lambda _self, _task, _attempt: None)
 

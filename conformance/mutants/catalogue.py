@@ -10,6 +10,7 @@ import trio
 from conformance.mutants import Patch, mutant
 from reference_runtime import views
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
+from reference_runtime.intents import Intents
 from reference_runtime.model import canonical
 from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
@@ -255,8 +256,8 @@ def intent_after_call(patch: Patch) -> None:
                 original_intend(self, op, before, grant.generation)
             return original_settle(self, grant, report, answer, detail, facts)
 
-    original_intend, original_settle = Ownership._intend, Acceptance.settle  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Ownership, "_intend", intend)
+    original_intend, original_settle = Intents._intend, Acceptance.settle  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Intents, "_intend", intend)
     patch.replace(Acceptance, "settle", settle)
 
 

@@ -14,6 +14,7 @@ from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
 from reference_runtime.budget import Budget
 from reference_runtime.deadlines import Deadlines
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.server import Server
 from reference_runtime.waits import DEADLINE
@@ -85,8 +86,8 @@ def deadline_kept_to_itself(patch: Patch) -> None:
     def fields_for(self: Ownership, op: Operation) -> Json:
         return {name: value for name, value in original(self, op).items() if name != "remaining_ns"}
 
-    original = Ownership.fields_for
-    patch.replace(Ownership, "fields_for", fields_for)
+    original = Intents.fields_for
+    patch.replace(Intents, "fields_for", fields_for)
 
 
 @mutant("whole-time-handed-on", "DLN-2", shown_by="relay/undisturbed")
@@ -100,8 +101,8 @@ def whole_time_handed_on(patch: Patch) -> None:
             fields["remaining_ns"] = self._value(sql, op.task)
         return fields
 
-    original = Ownership.fields_for
-    patch.replace(Ownership, "fields_for", fields_for)
+    original = Intents.fields_for
+    patch.replace(Intents, "fields_for", fields_for)
 
 
 @mutant("task-of-a-connection", "DLN-3", shown_by="timer/kill@ack:start")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.rows import Rows
 
@@ -37,8 +38,8 @@ def key_written_with_answer(patch: Patch) -> None:
             )
 
     later: dict[int, tuple[object, ...]] = {}
-    original, original_end = Ownership._record_intent, Acceptance._end_invocation  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Ownership, "_record_intent", record_intent)
+    original, original_end = Intents._record_intent, Acceptance._end_invocation  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Intents, "_record_intent", record_intent)
     patch.replace(Acceptance, "_end_invocation", end_invocation)
 
 
@@ -53,8 +54,8 @@ def repeat_without_intent(patch: Patch) -> None:
             (op.attempt, op.id, generation),
         )
 
-    original = Ownership._record_intent  # noqa: SLF001 - a mutant goes where it should not
-    patch.replace(Ownership, "_record_intent", record_intent)
+    original = Intents._record_intent  # noqa: SLF001 - a mutant goes where it should not
+    patch.replace(Intents, "_record_intent", record_intent)
 
 
 @mutant("intent-without-sync", "JRN-1", shown_by="tour/power@reserve#1.applied(engine)")

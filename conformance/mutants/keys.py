@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.retries import KEYED
 
@@ -20,11 +21,11 @@ def key_without_child(patch: Patch) -> None:
         key = original(self, op)
         return None if key is None else f"{op.task.partition('/')[0]}:{op.id}"
 
-    original = Ownership.key_for
-    patch.replace(Ownership, "key_for", key_for)
+    original = Intents.key_for
+    patch.replace(Intents, "key_for", key_for)
 
 
 @mutant("key-without-run", "EFF-2", shown_by="crowded/crowd@ack:start=8")
 def key_without_run(patch: Patch) -> None:
     """The key is the operation's id, which is the same in every run of one plan."""
-    patch.replace(Ownership, "key_for", lambda _self, op: op.id if op.semantics in KEYED else None)
+    patch.replace(Intents, "key_for", lambda _self, op: op.id if op.semantics in KEYED else None)

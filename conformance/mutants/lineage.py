@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.mutants import Patch, mutant
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ def _handed(patch: Patch, change: Callable[[dict[str, str]], dict[str, str]]) ->
     def answers(self: Ownership, attempt: str, names: Collection[str]) -> dict[str, str]:
         return change(original(self, attempt, names))
 
-    original = Ownership.accepted_answers
-    patch.replace(Ownership, "accepted_answers", answers)
+    original = Intents.accepted_answers
+    patch.replace(Intents, "accepted_answers", answers)
 
 
 @mutant("nothing-handed-on", "DUR-3", shown_by="chain/undisturbed")

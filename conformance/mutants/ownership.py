@@ -11,6 +11,7 @@ from conformance.mutants import Patch, mutant
 from conformance.mutants.restarts import on_restart
 from reference_runtime.acceptance import NOTHING_KNOWN, Acceptance
 from reference_runtime.holding import NS, Holding
+from reference_runtime.intents import Intents
 from reference_runtime.model import Rejected
 from reference_runtime.ownership import Ownership
 from reference_runtime.server import Server
@@ -120,8 +121,8 @@ def token_of_the_operation(patch: Patch) -> None:
             fields["token"] = first.setdefault((op.attempt, op.id), fields["token"])
         return fields
 
-    original = Ownership.fields_for
-    patch.replace(Ownership, "fields_for", fields_for)
+    original = Intents.fields_for
+    patch.replace(Intents, "fields_for", fields_for)
 
 
 @mutant("token-of-the-worker", "OWN-5", shown_by="fence/kill@write#1.received+kill@write#2.applied")
@@ -136,8 +137,8 @@ def token_of_the_worker(patch: Patch) -> None:
             counts[holder] = fields["token"] = counts.get(holder, 0) + 1
         return fields
 
-    original = Ownership.fields_for
-    patch.replace(Ownership, "fields_for", fields_for)
+    original = Intents.fields_for
+    patch.replace(Intents, "fields_for", fields_for)
 
 
 @mutant(

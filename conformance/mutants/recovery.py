@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.server import Server
 
@@ -39,8 +40,8 @@ def key_of_this_engine(patch: Patch) -> None:
         key = original(self, op)
         return f"{key}:{op.deaths}" if key is not None and op.deaths else key
 
-    original = Ownership.key_for
-    patch.replace(Ownership, "key_for", key_for)
+    original = Intents.key_for
+    patch.replace(Intents, "key_for", key_for)
 
 
 @mutant("long-results-cut", "DUR-14", shown_by="sizes/kill@waiting:gate(engine)")
@@ -60,7 +61,7 @@ def long_results_cut(patch: Patch) -> None:
         whole.clear()  # memory of the process that died
         original_init(self, *args, **kwargs)
 
-    original, original_settle, original_init = Ownership.accepted_answers, Server.settle, Server.__init__
-    patch.replace(Ownership, "accepted_answers", accepted_answers)
+    original, original_settle, original_init = Intents.accepted_answers, Server.settle, Server.__init__
+    patch.replace(Intents, "accepted_answers", accepted_answers)
     patch.replace(Server, "settle", settle)
     patch.replace(Server, "__init__", restarted)

@@ -9,6 +9,7 @@ import attrs
 from conformance.mutants import Patch, mutant
 from reference_runtime import views
 from reference_runtime.acceptance import Acceptance
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
@@ -77,8 +78,8 @@ def time_not_looked_at_again(patch: Patch) -> None:
 @mutant("time-of-the-last-try", "RTY-2", shown_by="dogged/undisturbed")
 def time_of_the_last_try(patch: Patch) -> None:
     """The time for an operation begins with each try of it, so that only a wait between two of them can be too long."""
-    original = Ownership.intended
-    patch.replace(Ownership, "intended", lambda self, op: original(self, op._replace(first_ns=None)))
+    original = Intents.intended
+    patch.replace(Intents, "intended", lambda self, op: original(self, op._replace(first_ns=None)))
 
 
 @mutant("refusal-is-retried", "RTY-3", shown_by="invalid/undisturbed")

@@ -10,6 +10,7 @@ import attrs
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
 from reference_runtime.branching import Branching
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.rpc import LOST
 from reference_runtime.tools import Unknown
@@ -124,7 +125,7 @@ class _BrokenDownError(Exception):
 @mutant("repeats-unexplained", "JRN-6", shown_by="detour/undisturbed")
 def repeats_unexplained(patch: Patch) -> None:
     """What is sent again, looked up or undone is written down without its reason."""
-    patch.replace(Ownership, "reason_of_intent", lambda _self, _op: None)
+    patch.replace(Intents, "reason_of_intent", lambda _self, _op: None)
 
 
 @mutant("skips-unexplained", "JRN-6", shown_by="detour/undisturbed")
@@ -155,8 +156,8 @@ def key_from_audit(patch: Patch) -> None:
         key = original(self, op)
         return key if key is None else f"{key}:{_first_claim(self, op)}"
 
-    original = Ownership.key_for
-    patch.replace(Ownership, "key_for", key_for)
+    original = Intents.key_for
+    patch.replace(Intents, "key_for", key_for)
 
 
 @mutant("remedy-from-audit", "JRN-7", shown_by="forgetful/kill@parcel#1.applied+forget@t+100000000ns(engine)")

@@ -11,6 +11,7 @@ from reference_runtime import views
 from reference_runtime.acceptance import Acceptance
 from reference_runtime.compensation import Compensation
 from reference_runtime.control import Control
+from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.progress import Progress
 from reference_runtime.server import Server
@@ -215,8 +216,8 @@ def undo_as_of_today(patch: Patch) -> None:
         subject = op.subject or ""
         return self.undo_request(op.spec, subject, self.accepted_answers(op.attempt, [subject]).get(subject))
 
-    original = Ownership.request_for
-    patch.replace(Ownership, "request_for", request_for)
+    original = Intents.request_for
+    patch.replace(Intents, "request_for", request_for)
     patch.replace(Control, "is_steerable", lambda _self, op: op.state == "planned")
 
 

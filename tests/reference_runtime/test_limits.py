@@ -8,8 +8,9 @@ import attrs
 import pytest
 
 from reference_runtime import Store, views
+from reference_runtime.intents import request_digest
 from reference_runtime.model import NOT_BEGUN, Facts, Grant, Policy, Rejected, Ticket
-from reference_runtime.ownership import SUSPECT_DEATHS, request_digest
+from reference_runtime.ownership import SUSPECT_DEATHS
 from simkit.services import Request
 from tests.runtime_rig import MS, call, finish, intended, par, plan, states, take, under
 
