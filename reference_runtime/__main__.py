@@ -194,6 +194,7 @@ COMMANDS: Mapping[str, Command] = {
     "pause": cli.pause,
     "resume": cli.resume,
     "retry": cli.retry,
+    "settle": cli.settle,
     "artifacts": cli.artifacts,
     "journal": cli.journal,
     "doctor": doctor,

@@ -127,10 +127,10 @@ class Acceptance(Progress, Particulars, Reconcile):
         )
         return self.take_notice(op, nonce)
 
-    def take_notice(self, op: Operation, nonce: str) -> bool:
-        """Take the receiver's word that the effect of an operation happened; False where nothing is unknown of it."""
+    def take_notice(self, op: Operation, nonce: str, reason: str = "noticed: the receiver said so") -> bool:
+        """Take somebody's word that the effect of an operation happened; False where nothing is unknown of it."""
         answer = canonical({"nonce": nonce})
-        if not self._move(op, "notice", op.generation, op.version, answer, "noticed: the receiver said so"):
+        if not self._move(op, "notice", op.generation, op.version, answer, reason):
             return False
         self.end_search(op, "noticed")
         self._release(op.generation)

@@ -102,6 +102,14 @@ async def retry(options: argparse.Namespace) -> None:
     await _command(options, Client.retry)
 
 
+async def settle(options: argparse.Namespace) -> None:
+    """Say what became of an effect that nobody could establish, once per id, and let its task go on."""
+    async with client_of(options) as client:
+        id_ = options.id or uuid.uuid4().hex
+        known_by = {"actor": options.actor, "nonce": options.nonce or id_}
+        say(await client.settle(options.task, id_, options.operation, options.word, **known_by))
+
+
 async def events(options: argparse.Namespace) -> None:
     """Show what happened to a task, one event a line, and last the cursor to come back with."""
     after = options.after

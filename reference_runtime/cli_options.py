@@ -17,6 +17,7 @@ from reference_runtime.promises import load_declared
 from reference_runtime.rpc import STATES, TASKS
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
+from reference_runtime.vouching import WORDS
 from reference_runtime.worker import GRACE_NS, SLOTS
 
 ADDRESS = "127.0.0.1:7411"
@@ -94,6 +95,12 @@ def _add_words(add: Add) -> None:
     deciding.add_argument("decision", choices=("approve", "deny"))
     deciding.add_argument("--actor", required=True, help="who decides")
     deciding.add_argument("--id", help="a repeat has the same id (a new one)")
+    settling = add("settle", task=True)
+    settling.add_argument("operation", help="the id of an operation that is unresolved, as the status shows it")
+    settling.add_argument("word", choices=WORDS, help="what is known of it by now")
+    settling.add_argument("--actor", type=_name, required=True, help="who vouches for it")
+    settling.add_argument("--nonce", help="what it is known by where it was done, if it happened (the id)")
+    settling.add_argument("--id", help="a repeat has the same id (a new one)")
     for name in ("cancel", "pause", "resume", "retry"):
         add(name, task=True).add_argument("--id", help="a repeat has the same id (a new one)")
 

@@ -51,6 +51,20 @@ class Control(Deadlines):
         )
         return answer
 
+    def _disposed(self, attempt: str, disposition: str) -> Json:
+        """A disposition as an answer; one that came too late says why."""
+        if disposition != "too-late":
+            return {"disposition": disposition}
+        stands = self._attempt(attempt)
+        match stands.outcome:
+            case None:
+                why = "the task is to stop, and begins nothing more"
+            case "unresolved":
+                why = f"the task has ended blocked, and only `settle` lets it go on: {stands.reason}"
+            case _:
+                why = f"the task has ended: {stands.reason or 'completed'}"
+        return {"disposition": disposition, "why": why}
+
     # -- stopping
 
     def cancel(self, task: str, id_: str) -> Json:
@@ -64,7 +78,7 @@ class Control(Deadlines):
             if disposition == "accepted":
                 self.halt(attempt)
                 self._conclude(attempt)
-            return self.keep_command(task, id_, "cancel", {}, {"disposition": disposition})
+            return self.keep_command(task, id_, "cancel", {}, self._disposed(attempt, disposition))
 
     def cancel_disposition(self, outcome: str | None) -> Literal["accepted", "too-late"]:
         """Whether a stop can still stop anything."""
@@ -166,7 +180,7 @@ class Control(Deadlines):
             over = self._value("SELECT outcome IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt)
             if not over:
                 self.hold(attempt, BY_ITSELF, is_held=is_paused)
-            return self.keep_command(task, id_, verb, {}, {"disposition": "too-late" if over else "accepted"})
+            return self.keep_command(task, id_, verb, {}, self._disposed(attempt, "too-late" if over else "accepted"))
 
     def _take_grants_back(self, attempt: str) -> None:
         """Take back what was granted and not dispatched; it is claimable again after the pause."""

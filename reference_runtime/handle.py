@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -96,6 +96,22 @@ class Handle(ABC):
     async def retry(self, task: str, id_: str) -> Json:
         """Have a workflow's parked turn tried again; its disposition is `accepted`, `nothing-parked` or `too-late`."""
         return await self.call("retry", {"task": task, "id": id_})
+
+    async def settle(
+        self,
+        task: str,
+        id_: str,
+        operation: str,
+        word: Literal["happened", "never-happened"],
+        *,
+        actor: str,
+        nonce: str,
+    ) -> Json:
+        """Vouch for what became of an effect that was given up as unresolved; its disposition is `settled`. `nonce`: what the
+        effect is known by, where it happened. Raises `Refusal`: `not-unresolved` where nothing is unknown.
+        """
+        said = {"operation": operation, "word": word, "actor": actor, "nonce": nonce}
+        return await self.call("vouch", {"task": task, "id": id_, **said})
 
     async def __aenter__(self) -> Self:
         return self

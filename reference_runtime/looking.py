@@ -11,10 +11,10 @@ from reference_runtime.log import OFF, Log
 from reference_runtime.missing import missing, missing_tool
 from reference_runtime.model import Json
 from reference_runtime.presence import Presence
-from reference_runtime.turn_verbs import TurnVerbs
+from reference_runtime.vouch_verb import VouchVerb
 
 
-class Looking(TurnVerbs):
+class Looking(VouchVerb):
     """What a server shows, and who is there to be given work."""
 
     def __init__(self, lease_ns: int, log: Log = OFF) -> None:

@@ -30,6 +30,7 @@ Move = Literal[
     "give_up",
     "exhaust",
     "notice",
+    "disown",
     "release",
     "decline",
     "skip",
@@ -66,7 +67,8 @@ TRANSITIONS: Mapping[tuple[State, Move], State] = {
     ("unknown", "exhaust"): "failed",  # no further try, and it is known that none of them had an effect
     ("unknown", "skip"): "skipped",  # stopped before a further try, and none had an effect: no result of its own
     ("unknown", "notice"): "reconciled",  # the receiver's own late word that the effect happened
-    ("unresolved", "notice"): "reconciled",  # the one way out: somebody settled it
+    ("unresolved", "notice"): "reconciled",  # the way out: somebody settled it, and it happened
+    ("unresolved", "disown"): "failed",  # the other one: a person vouches that it never happened
 }
 ACCEPTED: frozenset[State] = frozenset({"succeeded", "reconciled"})
 

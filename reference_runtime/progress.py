@@ -299,7 +299,17 @@ class Progress(Waits):
         if outcome == "cancelled":
             return "cancelled" + (f": {unresolved}" if unresolved else "")
         gate = self.unanswered(attempt) if unresolved else self.gate(attempt)
-        return gate or f"outcome-unknown: {unresolved or 'nothing can move'}"
+        unknown = f"{unresolved}; what is unresolved may have happened" if unresolved else "nothing can move"
+        return gate or f"outcome-unknown: {unknown}{self._left_standing(attempt)}"
+
+    def _left_standing(self, attempt: str) -> str:
+        """What a run that is blocked has noted how to undo and has not undone, in words; empty where there is nothing."""
+        rows = self._rows(
+            "SELECT id, subject FROM operation WHERE attempt = ? AND kind = 'compensate' AND state = 'planned'"
+            " AND acceptance IS NOT NULL ORDER BY acceptance DESC",
+            attempt,
+        )
+        return f"; not undone: {', '.join(f'{of} (by {id_})' for id_, of in rows)}" if rows else ""
 
     def _unresolved(self, attempt: str) -> str:
         rows = self._rows(

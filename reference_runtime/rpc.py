@@ -52,6 +52,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
     "pause": {"task": str, "id": str},
     "unpause": {"task": str, "id": str},
     "retry": {"task": str, "id": str},
+    "vouch": {"task": str, "id": str, "operation": str, "word": str, "actor": str, "nonce": str},
     "hello": {"name": str, "code": dict},
     "claim": {"execution": str, "holding": list, "limit": int},
     "heartbeat": {"execution": str, "generations": list},
@@ -89,7 +90,7 @@ OPTIONAL: Mapping[str, Mapping[str, type]] = {
 }
 #: The field in which a verb brings an id that is its caller's to choose.
 GIVES_ID: Mapping[str, str] = {
-    **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause", "retry"), "id"),
+    **dict.fromkeys(("signal", "decide", "cancel", "pause", "unpause", "retry", "vouch"), "id"),
     "hello": "name",
 }
 #: Fields that say how many at most; to the database a negative limit is none.

@@ -24,12 +24,12 @@ from reference_runtime.connections import Connections, denial, next_request, sen
 from reference_runtime.evolution import Code
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
+from reference_runtime.looking import Looking
 from reference_runtime.model import MOVES, Grant, Json, Refusal, Rejected, Report, Ticket, flat
 from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
 from reference_runtime.turns import Turn
-from reference_runtime.vouch_verb import VouchVerb
 from reference_runtime.waiting import Waiting, WaitingRoom, give
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ POLL_NS = 1 * NS
 WAITING = frozenset({"claim", "claim_turns"})
 
 
-class Server(VouchVerb):
+class Server(Looking):
     """One store and everybody who talks to it."""
 
     def __init__(

@@ -27,7 +27,7 @@ from reference_runtime.plan import Step
 from reference_runtime.promises import Promise, check_declared
 from reference_runtime.records import PENDING
 from reference_runtime.schema import SCHEMA_VERSION, StoreError, leave, open_database, parts
-from reference_runtime.unparking import Unparking
+from reference_runtime.vouching import Vouching
 
 #: Moments of the wall clock that something is to happen at or counts from, by table and column. All others are for reading.
 HOURS = (
@@ -43,7 +43,7 @@ HOURS = (
 )
 
 
-class Store(Unparking):
+class Store(Vouching):
     """The durable state of one runtime; one owner, no threads, no awaits."""
 
     @classmethod

@@ -26,7 +26,7 @@ class Unparking(Turns):
             if known is not None:
                 return known
             attempt = self._current_attempt(task)
-            return self.keep_command(task, id_, "retry", {}, {"disposition": self._retried(attempt)})
+            return self.keep_command(task, id_, "retry", {}, self._disposed(attempt, self._retried(attempt)))
 
     def _retried(self, attempt: str) -> Retried:
         if self._value("SELECT outcome IS NOT NULL OR halt IS NOT NULL FROM attempt WHERE id = ?", attempt):

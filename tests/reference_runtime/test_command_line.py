@@ -293,7 +293,8 @@ def test_commands_show_their_dispositions(tmp_path, capsys):
         assert await ask.one("retry", "t") == {"disposition": "nothing-parked"}
         assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
         assert await ask.one("cancel", "t", "--id", "stop") == {"disposition": "accepted"}
-        assert await ask.one("cancel", "t") == {"disposition": "too-late"}
+        late = {"disposition": "too-late", "why": "the task has ended: cancelled"}
+        assert await ask.one("cancel", "t") == late
         audit = (await ask.one("journal", "t"))["audit"]
         said = [(one["action"], one["detail"]) for one in audit if one["authority"].startswith("command")]
         told = [("pause", "accepted"), ("unpause", "accepted"), ("pause", "accepted")]

@@ -52,7 +52,7 @@ def test_a_stop_that_comes_too_late_says_so(store):
     """The end stays what it was."""
     store.submit("t", plan(call("a")))
     finish(store)
-    assert store.cancel("t", "c") == {"disposition": "too-late"}
+    assert store.cancel("t", "c") == {"disposition": "too-late", "why": "the task has ended: completed"}
     assert shown(store) == ("done", None)
 
 
@@ -60,7 +60,7 @@ def test_a_stop_repeated_is_one_stop(store):
     """The same id answers as at first, also after the end; the id of another command is refused."""
     store.submit("t", plan(wait("w", "go")))
     assert store.cancel("t", "c") == store.cancel("t", "c") == {"disposition": "accepted"}
-    assert store.cancel("t", "d") == {"disposition": "too-late"}
+    assert store.cancel("t", "d") == {"disposition": "too-late", "why": "the task has ended: cancelled"}
     with pytest.raises(Refusal, match="conflict"):
         store.pause("t", "c")
 

@@ -140,7 +140,7 @@ def test_a_child_whose_tool_is_gone_fails_its_owner(tmp_path, inside):
 
 
 def _given_up(limit: str, tries: int) -> str:
-    return f"outcome-unknown: a unresolved: {limit}: unknown after {tries} tries"
+    return f"outcome-unknown: a unresolved: {limit}: unknown after {tries} tries; what is unresolved may have happened"
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,9 @@ def test_a_stale_word_changes_nothing(tmp_path, generation, version):
 
 
 def test_nothing_leaves_an_end():
-    """Succeeded, failed, reconciled and skipped are ends; of an unresolved one only the receiver's late word is taken."""
+    """Succeeded, failed, reconciled and skipped are ends; of an unresolved one only somebody's word is taken."""
     assert {state for state, _ in TRANSITIONS} == {"planned", "dispatched", "unknown", "unresolved"}
-    assert {move for state, move in TRANSITIONS if state == "unresolved"} == {"notice"}
+    assert {move for state, move in TRANSITIONS if state == "unresolved"} == {"notice", "disown"}
     assert set(TRANSITIONS.values()) >= ACCEPTED
 
 

@@ -16,8 +16,8 @@ from tests.scenarios.build import Story, leaf, plan
 
 
 def test_the_ways_are_those_of_the_reference_runtime() -> None:
-    """Whatever moves an operation there."""
-    assert {(state, to) for (state, _), to in TRANSITIONS.items()} == LEGAL
+    """Whatever moves an operation there; but for a person's word that it never happened, which no scenario gives."""
+    assert {(state, to) for (state, move), to in TRANSITIONS.items() if move != "disown"} == LEGAL
 
 
 @pytest.mark.repository
