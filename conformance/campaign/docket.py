@@ -188,7 +188,15 @@ class Docket:
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
-        small = self._made_small(judged)
+        small: dict[tuple[str, str], _Kept] = {}
+        try:
+            small = self._made_small(judged)
+        finally:  # whoever is interrupted meanwhile has the run as it was found
+            self._tell_run(judged, small)
+        return problem
+
+    def _tell_run(self, judged: Judged, small: Mapping[tuple[str, str], _Kept]) -> None:
+        """A run that was taken in, with what it violates: as it was made small, else as it was found; its case is kept."""
         due = self._shrinks is None or self._kinds.needs_whole(judged, small, self.claimed)
         fresh = self._kinds.is_fresh(judged)
         whole = fresh and due
@@ -205,7 +213,6 @@ class Docket:
                 else:
                     self._tell(judged, id_, violation, case_id, seen_in, whole=fresh)
                 told.add(kind)
-        return problem
 
     def doubt_all(self, problem: Problem) -> None:
         """Something is wrong with the campaign itself: tell it, and let nothing pass. Its rows name it by its code alone."""

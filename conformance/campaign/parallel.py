@@ -2,6 +2,7 @@
 
     working(n, stopping)   `n` of them while the block runs; a `Pool`
     Pool.do(tasks)         results in the order of the tasks, at most so many waiting per process
+    Pool.finished()        those that were there, and not yet handed on, when somebody was interrupted
     stopped()              asked inside a task: has the campaign been asked to stop?
 
 What the terminal or an init system sends to a whole group of processes is meant for the first one, which decides what it
@@ -46,6 +47,7 @@ class Pool:
     _pool: ProcessPoolExecutor
     _stop: Event
     _stopping: Callable[[], bool]
+    _waiting: list[Future[Any]] = attrs.field(factory=list)  # in the order of the tasks
 
     def do(self, tasks: Iterator[tuple[Any, ...]], ahead: int = 2) -> Iterator[Any]:
         """The result of each task (a function and its arguments), in order. Asked to stop, it takes on no more of them, and
@@ -53,12 +55,13 @@ class Pool:
 
         `ahead` tasks per process are handed out before their turn: many, where they are small and take unlike times.
         """
-        waiting: list[Future[Any]] = []
         while True:
-            lost = self._hand_out(tasks, waiting, ahead * self.processes)
+            lost = self._hand_out(tasks, ahead * self.processes)
             try:
-                if waiting:
-                    yield self._result(waiting.pop(0))
+                if self._waiting:
+                    result = self._result(self._waiting[0])
+                    self._waiting.pop(0)
+                    yield result
                 elif lost is not None:
                     raise lost
                 else:
@@ -68,14 +71,19 @@ class Pool:
                     return
                 raise SimkitError(_lost()) from error
 
-    def _hand_out(
-        self, tasks: Iterator[tuple[Any, ...]], waiting: list[Future[Any]], most: int
-    ) -> BrokenProcessPool | None:
+    def finished(self) -> Iterator[Any]:
+        """Results that are there and have not been handed on, since an earlier one was waited for, in order; waits for none."""
+        there = [one for one in self._waiting if one.done() and not one.cancelled() and one.exception() is None]
+        self._waiting.clear()
+        for one in there:
+            yield one.result()
+
+    def _hand_out(self, tasks: Iterator[tuple[Any, ...]], most: int) -> BrokenProcessPool | None:
         """Have up to `most` tasks waiting; what kept the next one from being taken, when a process is gone."""
-        while len(waiting) < most and not self._stopping() and (task := next(tasks, None)):
+        while len(self._waiting) < most and not self._stopping() and (task := next(tasks, None)):
             try:
                 with _shielded():  # the first task starts the processes
-                    waiting.append(self._pool.submit(*task))
+                    self._waiting.append(self._pool.submit(*task))
             except BrokenProcessPool as error:
                 return error
         return None

@@ -1,20 +1,22 @@
 """`run`: drawn scenarios by seed. Simulated, over several processes of our own; on real processes where an adapter has no
 simulated form.
 
-Seeds are handed out in batches and come back in order, so that what is told does not depend on how many processes work.
+Seeds are handed out one by one, each comes back as soon as it is judged, and they are told in order, so that what is told does
+not depend on how many processes work. Whoever interrupts loses only what is not judged by then.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from conformance import targets
 from conformance.campaign import parallel, real
 from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.matrix import check_target
-from conformance.campaign.seedwork import Kernel, Order, run_batch, run_seed
+from conformance.campaign.seedwork import Kernel, Order, judged_seed, run_seed
 from conformance.campaign.shrinkage import Bounds, shrink_failure
 from conformance.campaign.sufficiency import advice
 from conformance.events import CampaignBegan, Progress, Summary
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
     from conformance.targets import Target
     from scenarios.verdict import Verdict
 
-BATCH = 20
+#: Seeds that a process is given before their turn: a long one keeps nobody waiting meanwhile.
+AHEAD = 20
 #: Below this many seeds starting another process costs more than it brings.
 SEEDS_PER_JOB_MIN = 60
 
@@ -85,13 +88,15 @@ def run(
     shrinks = _shrinker(parsed, Bounds(*shrink), emit, stopping) if shrink[0] else None
     docket = Docket(parsed, origin, store, emit, show=show, shrinks=shrinks)
     done: set[int | None] = set()
+
+    def take(judged: Judged) -> None:
+        docket.add(judged)
+        done.add(judged.seed)
+        all_told = f"{docket.runs} runs in all" if docket.runs > len(done) else ""
+        emit(Progress(len(done), len(seeds), all_told, "seeds"))
+
     with docket.summed_up():
-        for batch in _judged(order, seeds, jobs, stopping):
-            for judged in batch:
-                docket.add(judged)
-            done |= {judged.seed for judged in batch}
-            all_told = f"{docket.runs} runs in all" if docket.runs > len(done) else ""
-            emit(Progress(len(done), len(seeds), all_told, "seeds"))
+        _judge(order, seeds, jobs, take, stopping)
     docket.tell_happenings(parsed.folder)
     return summarise(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
 
@@ -149,14 +154,26 @@ def _not_to_be_swept(target: Target) -> SimkitError:
     )
 
 
-def _judged(
-    order: Order, seeds: Sequence[int], jobs: int | None, stopping: Callable[[], bool]
-) -> Iterator[Sequence[Judged]]:
+def _judge(
+    order: Order,
+    seeds: Sequence[int],
+    jobs: int | None,
+    take: Callable[[Judged], None],
+    stopping: Callable[[], bool],
+) -> None:
+    """Run and judge all seeds, and hand on each run in order; when interrupted, those too that waited for their turn."""
     processes = jobs or max(1, min(os.cpu_count() or 1, len(seeds) // SEEDS_PER_JOB_MIN))
     if processes == 1:
         for seed in seeds:
-            yield from ([judged] for judged in run_seed(order, seed, stopping))
+            for judged in run_seed(order, seed, stopping):
+                take(judged)
         return
-    batches = [seeds[at : at + BATCH] for at in range(0, len(seeds), BATCH)]
     with parallel.working(processes, stopping) as pool:
-        yield from pool.do((run_batch, order, batch) for batch in batches)
+        results = pool.do(((judged_seed, order, seed) for seed in seeds), AHEAD)
+        try:
+            for judged in itertools.chain.from_iterable(results):
+                take(judged)
+        except KeyboardInterrupt:
+            for judged in itertools.chain.from_iterable(pool.finished()):
+                take(judged)
+            raise

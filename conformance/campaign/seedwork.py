@@ -44,9 +44,9 @@ class Order:
     sweep: int | None = None  # pairs of crashes, and power losses, to try of a seed; None: no sweep
 
 
-def run_batch(order: Order, seeds: Sequence[int]) -> list[Judged]:
-    """Run and judge some seeds, in this process; fewer when the campaign is asked to stop meanwhile."""
-    return [judged for seed in seeds for judged in run_seed(order, seed, parallel.stopped)]
+def judged_seed(order: Order, seed: int) -> list[Judged]:
+    """All runs of a seed, for another process; fewer when the campaign is asked to stop meanwhile."""
+    return list(run_seed(order, seed, parallel.stopped))
 
 
 def run_seed(order: Order, seed: int, stopping: Callable[[], bool]) -> Iterator[Judged]:

@@ -212,11 +212,8 @@ def _nowhere(event: e.Event) -> e.Event:
 
 
 @pytest.mark.slow
-def test_what_is_told_does_not_depend_on_the_number_of_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_told_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     """The same events in the same order, and the same cases."""
-    monkeypatch.setattr(seeds, "BATCH", 3)
     told, cases = [], []
     for jobs in (1, 2):
         store, listener = Store(tmp_path / f"store{jobs}"), Listener()

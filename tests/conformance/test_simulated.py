@@ -186,7 +186,7 @@ def test_every_boundary_of_a_run_is_survived(monkeypatch: pytest.MonkeyPatch) ->
     points = crash_points(simulate(REFERENCE, 0).outcome)
     assert len(points) > 30
     order = seedwork.Order("reference", None, None, "fast", boundaries=True)
-    probe, *crashed = seedwork.run_batch(order, [0])
+    probe, *crashed = seedwork.judged_seed(order, 0)
     assert probe.fired == ()
     assert [one.fired for one in crashed] == [(f"power@{point}",) for point in points]
     assert [one for one in crashed if one.violated or one.problem is not None] == []
