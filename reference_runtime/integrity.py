@@ -240,16 +240,20 @@ class _Log(LogFile):
         self._note(pieces, offset)
 
     def _note(self, pieces: list[bytes], offset: int) -> None:
-        """Learn from what was written, from `offset` on, which log this is, and how far it is committed."""
-        for piece in pieces:
-            if offset == 0:
-                _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(piece)
-                self._frame_bytes, self._committed = _FRAME_HEADER.size + page_bytes, 0
-                self._salts = (salts[0], salts[1])
-                self._name = log_name(self._salts)
-            elif len(piece) == _FRAME_HEADER.size and self._frame_bytes and any(piece[4:8]):
-                self._committed = (offset - _LOG_HEADER.size) // self._frame_bytes + 1
-            offset += len(piece)
+        """Learn from what was written, from `offset` on, which log this is, and how far it is committed: up to the last frame
+        that says so.
+        """
+        if offset == 0 and pieces:
+            _, _, page_bytes, _, *salts, _, _ = _LOG_HEADER.unpack(pieces[0])
+            self._frame_bytes, self._committed = _FRAME_HEADER.size + page_bytes, 0
+            self._salts = (salts[0], salts[1])
+            self._name = log_name(self._salts)
+        at = offset + sum(map(len, pieces))
+        for piece in reversed(pieces):
+            at -= len(piece)
+            if len(piece) == _FRAME_HEADER.size and self._frame_bytes and any(piece[4:8]):
+                self._committed = (at - _LOG_HEADER.size) // self._frame_bytes + 1
+                return
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - the interface of a VFS file
         super().xSync(flags)

@@ -99,6 +99,8 @@ COUNTS = frozenset({"limit", "batch"})
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
 NAMED: Mapping[str, type] = {"codes": str, "warm": list}
+#: Fields of which more is looked at than their type.
+PARTICULAR = COUNTS | NUMBERS | NAMED.keys()
 #: What `tasks` may ask for, and how many it shows: as a rule, and at most.
 STATES = ("waiting", "running", "blocked", "done", "failed", "cancelled")
 TASKS, TASKS_MAX = 100, 500
@@ -197,8 +199,10 @@ def check_fields(what: str, data: Json, fields: Mapping[str, type], optional: Ma
         raise Refusal("bad-request", f"{what}: unknown fields {', '.join(unknown):.120}; it takes {known}")
     given = {name: wanted for name, wanted in optional.items() if data.get(name) is not None}
     for name, wanted in {**fields, **given}.items():
-        if not _is_a(data.get(name), wanted):
+        if (type(data.get(name)) is not wanted or wanted is int) and not _is_a(data.get(name), wanted):
             raise Refusal("bad-request", f"{what}: {name} must be {_called(wanted)}; got {data.get(name)!r:.80}")
+        if name not in PARTICULAR:
+            continue
         if name in COUNTS and data[name] < 0:
             raise Refusal("bad-request", f"{what}: {name} must be 0 or more; got {data[name]}")
         if name in NUMBERS and not _are_numbers(data[name]):
