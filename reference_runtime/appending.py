@@ -170,6 +170,9 @@ def _step(leaf: Json, tools: Tools) -> Step:
     except KeyError as error:
         raise PlanError(f"operation {leaf['id']!r}: no kind {error}") from None
     if step.kind == "child":  # before anything is set aside for it
-        documents.parse(step.more["plan"], tools)
-        plan.check_share(step)
+        try:
+            documents.parse(step.more["plan"], tools)
+            plan.check_share(step)
+        except PlanError as error:
+            raise PlanError(f"child {leaf['id']!r:.80}: {error.message}") from None
     return attrs.evolve(step, tolerate=bool(leaf.get("tolerate")))

@@ -30,7 +30,12 @@ OUTAGE_NS = 60 * NS
 async def submit(options: argparse.Namespace) -> int:
     """Have a task done; with --wait, see it to its end."""
     async with client_of(options, complaining_of_silence(options)) as client:
-        receipt = await client.submit(options.task, _plan_in(options.plan))
+        plan = _plan_in(options.plan)
+        try:
+            receipt = await client.submit(options.task, plan)
+        except Refusal as no:
+            where = "" if options.plan == "-" else f"{options.plan}: "
+            raise (Refusal(no.code, f"{where}{no.message}") if no.code == "bad-plan" else no) from None
         if not options.wait:
             say({"task": receipt.task, "attempt": receipt.attempt})
             return 0
@@ -63,7 +68,19 @@ async def status(options: argparse.Namespace) -> None:
 async def send_signal(options: argparse.Namespace) -> None:
     """Tell a task something, once per id."""
     async with client_of(options) as client:
-        say(await client.signal(options.task, options.id or options.name, options.name, options.payload))
+        answer = await client.signal(options.task, options.id or options.name, options.name, options.payload)
+        say(answer)
+        if answer["disposition"] == "buffered" and (hint := _kept(options, await client.status(options.task))):
+            _warn(hint)
+
+
+def _kept(options: argparse.Namespace, standing: Json) -> str | None:
+    """What there is to say of a signal that nothing has taken yet; None where nothing else is waited for."""
+    if standing["state"] == "blocked" and standing["phase"] == "ended":
+        return f"{options.task!r} has ended blocked; nothing takes {options.name!r} unless `settle` lets it go on"
+    if standing["state"] == "waiting" and standing["on"] not in (None, options.name):
+        return f"{options.task!r} waits for {standing['on']!r}; {options.name!r} is kept until something waits for that"
+    return None
 
 
 async def decide(options: argparse.Namespace) -> None:
@@ -233,8 +250,11 @@ async def _command(options: argparse.Namespace, verb: Callable[[Client, str, str
 
 def _plan_in(path: str) -> Any:
     try:
-        return jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
+        plan = jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
     except OSError as error:
         raise Refusal("plan-unreadable", f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise Refusal("bad-plan", f"{path}: {error}") from error
+    if not isinstance(plan, dict):
+        raise Refusal("bad-plan", f"{path} is {plan!r:.80}; expected an object: a plan, or a workflow with its input")
+    return plan

@@ -14,6 +14,7 @@ from reference_runtime.evolution import Code, CodePolicy
 from reference_runtime.ids import fault_of
 from reference_runtime.model import APPROVERS, Policy
 from reference_runtime.promises import load_declared
+from reference_runtime.reading import Reader
 from reference_runtime.rpc import STATES, TASKS
 from reference_runtime.server import LEASE_NS
 from reference_runtime.tools import CALL_NS
@@ -39,7 +40,7 @@ Add = Callable[..., Any]
 
 def parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     """Reads a command line into options, of which `command` is the command to run; its docstring is its help."""
-    reader = argparse.ArgumentParser("reference_runtime", description="A small durable runtime for agents.")
+    reader = Reader("reference_runtime", description="A small durable runtime for agents.")
     added = reader.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def add(name: str, *, task: bool = False) -> Any:

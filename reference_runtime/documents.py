@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reference_runtime import plan, spelling
+from reference_runtime.guessing import meant
 from reference_runtime.leaves import PlanError, Step, Tools
 from reference_runtime.model import Json
 from reference_runtime.plan import Terms
@@ -32,7 +33,11 @@ def workflow_of(document: object) -> tuple[str, Any] | None:
         return None
     name = document["workflow"]
     if unknown := [field for field in document if field not in FIELDS]:
-        raise PlanError(f"a workflow has no {', '.join(unknown)}; it has {', '.join(FIELDS)}")
+        raise PlanError(
+            f"a workflow has no {', '.join(unknown)}; it has {', '.join(FIELDS)}{meant(unknown[0], FIELDS)}"
+        )
+    if "version" not in document:
+        raise PlanError(f"version is missing; expected version 1 beside workflow {name!r:.80}")
     if not plan.is_first_version(document.get("version")) or not isinstance(name, str) or not name:
         raise PlanError(f"a workflow has version 1 and a name; got {document.get('version')!r} and {name!r:.80}")
     return name, document.get("input")
@@ -42,6 +47,11 @@ def parse(document: object, tools: Tools = KNOWN) -> tuple[Step, ...]:
     """The steps that are known at once: those of a plan, none of a workflow. Raises as `plan.parse`."""
     found = workflow_of(document)
     if found is None:
+        if isinstance(document, dict) and "root" not in document:
+            guess = next((guess for name in document if (guess := meant(str(name), ("workflow", "root")))), "")
+            raise PlanError(
+                f"a plan has version 1 and a root, a workflow version 1 and a workflow; got {document!r:.120}{guess}"
+            )
         return plan.parse(document, tools)
     terms(document)
     if found[0] == INTERPRETER:

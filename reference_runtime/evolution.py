@@ -10,7 +10,6 @@ Once newer code has taken a task up, the task is of that version: older code is 
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 import time
@@ -24,6 +23,7 @@ import attrs
 
 from reference_runtime import jsontext
 from reference_runtime.audit import Audit
+from reference_runtime.importing import names_in
 from reference_runtime.model import Json, Policy, Refusal, canonical, digest
 from reference_runtime.promises import KNOWN, TAKEN, Promise, pair
 from reference_runtime.records import PENDING
@@ -70,11 +70,7 @@ def load_transforms(*modules: str) -> dict[str, Transform]:
 
 
 def _transforms_in(module: str) -> list[NamedTransform]:
-    try:
-        names = vars(importlib.import_module(module))
-    except Exception as error:  # whatever the module does as it is imported
-        raise Refusal("no-transforms", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
-    found = [one for one in names.values() if isinstance(one, NamedTransform)]
+    found = [one for one in names_in(module, "no-transforms").values() if isinstance(one, NamedTransform)]
     if not found:
         raise Refusal("no-transforms", f"{module} has no function marked @transform")
     return found

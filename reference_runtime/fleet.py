@@ -20,8 +20,8 @@ def workers(store: Turns, heard_s: Mapping[str, float], workflows: Mapping[str, 
     """Every execution that is there, or has something in hand, in order of their ids.
 
     `heard_s`: of who is there, how many seconds ago it asked for work or said that it lives; `workflows`: of who runs any, the
-    names. A worker is `execution`, `code` (what it said of itself; None: nothing), `is_there`, `heard_ns` (how long ago; None
-    where it is not there), `workflows` and `holding`: `task`, `operation` (None: a turn), `generation`.
+    names. A worker is `execution`, `code` (what it said of itself; None: nothing), `is_there`, `heard_ago_ns`
+    (None where it is not there), `workflows` and `holding`: `task`, `operation` (None: a turn), `generation`.
     """
     held: dict[str, list[Json]] = {}
     for execution, task, operation, generation in store.db.execute(_HELD):
@@ -32,7 +32,7 @@ def workers(store: Turns, heard_s: Mapping[str, float], workflows: Mapping[str, 
             "execution": execution,
             "code": None if (code := store.code_of(execution)) is None else attrs.asdict(code),
             "is_there": execution in heard_s,
-            "heard_ns": int(heard_s[execution] * 1_000_000_000) if execution in heard_s else None,
+            "heard_ago_ns": int(heard_s[execution] * 1_000_000_000) if execution in heard_s else None,
             "workflows": sorted(workflows.get(execution, ())),
             "holding": held.get(execution, []),
         }
@@ -49,7 +49,7 @@ def table(rows: Sequence[Json]) -> list[str]:
 
 def _cells(worker: Json) -> tuple[str, ...]:
     code = worker["code"] or {"version": "-", "policy": "-", "tools": {}}
-    heard = f"{worker['heard_ns'] / 1_000_000_000:.1f}s ago" if worker["is_there"] else "silent"
+    heard = f"{worker['heard_ago_ns'] / 1_000_000_000:.1f}s ago" if worker["is_there"] else "silent"
     tools = (f"{name}={promise}" for name, promise in sorted(code["tools"].items()))
     return (
         worker["execution"],

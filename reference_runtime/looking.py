@@ -8,7 +8,7 @@ from reference_runtime import fleet, listing, views
 from reference_runtime.events import events
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
-from reference_runtime.missing import missing, missing_tool
+from reference_runtime.missing import lacking
 from reference_runtime.model import Json
 from reference_runtime.presence import Presence
 from reference_runtime.vouch_verb import VouchVerb
@@ -38,9 +38,7 @@ class Looking(VouchVerb):
         return {**standing, "missing": None if self._is_new() else self._missing(task)}
 
     def _missing(self, task: str) -> str | None:
-        return missing(self.store, task, self._runners.names()) or missing_tool(
-            self.store, task, self._presence.there()
-        )
+        return lacking(self.store, task, self._runners.names(), self._presence.there())
 
     async def events(self, task: str, after: int) -> Json:
         """What happened to a task past a cursor, and the cursor to come back with."""

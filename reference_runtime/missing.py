@@ -1,5 +1,5 @@
 """Why a task may wait for ever: nobody who is there runs a workflow of its name, which may be misspelt; or nobody has declared
-a tool of one's own that it calls, as it was declared when the call was admitted.
+a tool of one's own that it calls, as it was declared when the call was admitted. What a child lacks its owner waits for, too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,23 @@ _UNTAKEN = """SELECT w.name FROM task t JOIN attempt a ON a.id = t.attempt JOIN 
 #: The tools of what could be given out of a task, now or later, and what they promise.
 _DUE = """SELECT o.tool, o.semantics FROM task t JOIN attempt a ON a.id = t.attempt JOIN operation o ON o.attempt = a.id
     WHERE t.id = ? AND o.due_ns IS NOT NULL ORDER BY o.position"""
+
+#: How many children are looked at for what they lack, so that asking about a task costs no more than that.
+CHILDREN_MAX = 1_000
+#: The children that a task waits for, the next ones first.
+_CHILDREN = """SELECT c.task FROM child c JOIN task t ON t.id = c.task JOIN attempt a ON a.id = t.attempt
+    WHERE c.parent = ? AND c.owner != 'detached' AND a.outcome IS NULL ORDER BY c.task LIMIT ?"""
+
+
+def lacking(store: Evolution, task: str, names: Collection[str], present: Collection[str]) -> str | None:
+    """What a task, or the first of the children that it waits for, is missing; None where nothing is known to be."""
+    todo, looked_at = [task], 0
+    while todo and looked_at < CHILDREN_MAX:
+        one, looked_at = todo.pop(), looked_at + 1
+        if (found := missing(store, one, names) or missing_tool(store, one, present)) is not None:
+            return found if one == task else f"child {one!r:.200}: {found}"
+        todo += [str(child) for (child,) in reversed(store.db.execute(_CHILDREN, (one, CHILDREN_MAX)).fetchall())]
+    return None
 
 
 def missing(rows: Rows, task: str, names: Collection[str]) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from reference_runtime import jsontext
+from reference_runtime.guessing import meant
 from reference_runtime.model import Json, Refusal, Semantics
 
 #: The tools that are there always.
@@ -111,10 +112,14 @@ def _declared_in(path: str) -> dict[str, Promise]:
 
 def _read(where: str, name: str, data: Any) -> Promise:
     fields = ("promise", *LIMITS)
-    if not isinstance(data, dict) or "promise" not in data:
-        raise _bad(where, name, f"it is {data!r:.80}; expected an object with a promise of {', '.join(DECLARABLE)}")
+    expected = f"expected an object with a promise of {', '.join(DECLARABLE)}"
+    if not isinstance(data, dict):
+        raise _bad(where, name, f"it is {data!r:.80}; {expected}")
     if unknown := [field for field in data if field not in fields]:
-        raise _bad(where, name, f"it has no {', '.join(unknown):.120}; it has {', '.join(fields)}")
+        guess = meant(unknown[0], fields)
+        raise _bad(where, name, f"unknown key {', '.join(unknown):.120}; it has {', '.join(fields)}{guess}")
+    if "promise" not in data:
+        raise _bad(where, name, f"it is {data!r:.80}; {expected}")
     limits: Json = {limit: data.get(limit) for limit in LIMITS}
     return Promise(data["promise"], **limits)
 

@@ -12,13 +12,13 @@ run of the function is given the recorded one. Operations are those of plans: th
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import attrs
 
 from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Made, Outcome, Stopped
+from reference_runtime.importing import names_in
 from reference_runtime.model import Json, Refusal
 from reference_runtime.spelling import FIELDS
 
@@ -214,11 +214,7 @@ def load(*modules: str) -> tuple[Workflow, ...]:
 
 
 def _workflows_in(module: str) -> list[Workflow]:
-    try:
-        names = vars(importlib.import_module(module))
-    except Exception as error:  # whatever the module does as it is imported
-        raise Refusal("no-workflows", f"{module} cannot be imported: {type(error).__name__}: {error}") from error
-    found = [one for one in names.values() if isinstance(one, Workflow)]
+    found = [one for one in names_in(module, "no-workflows").values() if isinstance(one, Workflow)]
     if not found:
         raise Refusal("no-workflows", f"{module} has no function marked @workflow")
     return found

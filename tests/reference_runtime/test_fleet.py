@@ -48,7 +48,7 @@ def test_leases_are_shown_with_who_has_them(store):
             "execution": two,
             "code": {"version": "1", "policy": "refuse", "older": (), "transforms": {}, "tools": {}},
             "is_there": True,
-            "heard_ns": 0,
+            "heard_ago_ns": 0,
             "workflows": [],
             "holding": [],
         },
@@ -56,13 +56,13 @@ def test_leases_are_shown_with_who_has_them(store):
             "execution": one,
             "code": said,
             "is_there": True,
-            "heard_ns": S // 4,
+            "heard_ago_ns": S // 4,
             "workflows": ["trip"],
             "holding": held,
         },
     ]
     (gone,) = workers(store, {}, {})
-    assert (gone["execution"], gone["is_there"], gone["heard_ns"], gone["holding"]) == (one, False, None, held)
+    assert (gone["execution"], gone["is_there"], gone["heard_ago_ns"], gone["holding"]) == (one, False, None, held)
 
 
 def test_a_table_is_for_people(store, snapshot):
@@ -132,8 +132,8 @@ def test_the_command_shows_who_is_there(tmp_path, capsys):
                 (told,) = await _once(client, 1)
                 (line,) = await ask("--format", "json")
                 said = json.loads(line)
-                assert {**said, "heard_ns": 0} == {**told, "heard_ns": 0}
-                assert 0 <= said["heard_ns"] < 5 * S
+                assert {**said, "heard_ago_ns": 0} == {**told, "heard_ago_ns": 0}
+                assert 0 <= said["heard_ago_ns"] < 5 * S
                 assert (said["code"]["version"], said["workflows"], said["is_there"]) == ("7", ["trip"], True)
                 _, row = await ask("--format", "text")
                 assert row.split()[:3] == [said["execution"], "7", "refuse"]

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from reference_runtime import Client, Refusal, Server, Store, Worker
 from reference_runtime.__main__ import main
-from reference_runtime.missing import missing
+from reference_runtime.missing import lacking, missing
 from reference_runtime.model import Json
 from reference_runtime.presence import Presence, Runners
 from reference_runtime.workflow import Context, workflow
@@ -91,6 +91,34 @@ def test_a_turn_that_is_leased_is_with_somebody(store):
     assert missing(store, "t", ()) is not None
     store.cancel("t", "stop")
     assert missing(store, "t", ()) is None
+
+
+def test_what_a_child_lacks_is_told_of_who_waits_for_it(store):
+    """At any depth, with the child's id; not of a detached one, nor of one that is over."""
+
+    def starts(id_: str, name: str, **more: object) -> Json:
+        spec = {"op": "child", "id": id_, "plan": document(name), "detached": False, **more}
+        return {"branch": "", "sequence": 1, "kind": "child", "id": id_, "digest": "", "spec": spec}
+
+    def take(name: str, command: Json) -> None:
+        (turn,) = store.claim_turns("w#1", {name: "1"}, (), 1)
+        store.take_turn(turn, "1", [command], {}, "w#1")
+
+    said = "no worker that is there runs workflow 'tripp'; there are"
+    store.submit("t", document("owner"))
+    take("owner", starts("c", "middle"))
+    take("middle", starts("deep", "tripp"))
+    assert lacking(store, "t", {"middle", "owner", "tripp"}, ()) is None
+    assert lacking(store, "t", {"middle", "owner"}, ()) == f"child 't/c/deep': {said} middle, owner"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reference_runtime.missing.CHILDREN_MAX", 1)
+        assert lacking(store, "t", {"middle", "owner"}, ()) is None
+    assert lacking(store, "t/c/deep", {"middle"}, ()) == f"{said} middle"
+    store.submit("u", document("owner"))
+    take("owner", starts("c", "tripp", detached=True))
+    assert lacking(store, "u", {"owner"}, ()) is None
+    store.cancel("t", "stop")
+    assert lacking(store, "t", {"owner"}, ()) is None
 
 
 def test_who_runs_what_is_known_for_a_term():

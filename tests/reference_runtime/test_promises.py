@@ -38,7 +38,7 @@ def test_a_file_declares_tools(tmp_path):
         ('{"fax": {"promise": ["read"]}}', "tool 'fax': promise is ['read']; expected one of read, keyed"),
         (
             '{"fax": {"promise": "read", "retries": 3}}',
-            "tool 'fax': it has no retries; it has promise, tries, elapsed_ns",
+            "tool 'fax': unknown key retries; it has promise, tries, elapsed_ns",
         ),
         ('{"fax": {"promise": "read", "tries": 0}}', "tool 'fax': tries is 0; expected a whole number from 1 to"),
         ('{"fax": {"promise": "read", "tries": true}}', "tool 'fax': tries is True; expected a whole number"),

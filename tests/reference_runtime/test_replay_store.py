@@ -462,7 +462,7 @@ def test_a_retry_of_nothing_says_so(store):
     with pytest.raises(Refusal, match="conflict"):
         store.pause("t", "1")
     store.cancel("t", "2")
-    assert store.retry("t", "3") == {"disposition": "too-late"}
+    assert store.retry("t", "3") == {"disposition": "too-late", "why": "the task has ended: cancelled"}
     store.submit("p", plan(call("a")))
     assert store.retry("p", "4") == {"disposition": "nothing-parked"}
     with pytest.raises(Refusal, match="unknown-task"):

@@ -54,7 +54,12 @@ def test_the_way_of_a_task(store):
     [
         ("succeeded", "ledger", "done", "completed"),
         ("failed", "ledger", "failed", "rejected: a failed: failed"),
-        ("unknown", "mailer", "blocked", "outcome-unknown: a unresolved: outcome-unknown: unknown after 1 tries; what is unresolved may have happened"),
+        (
+            "unknown",
+            "mailer",
+            "blocked",
+            "outcome-unknown: a unresolved: outcome-unknown: unknown after 1 tries; what is unresolved may have happened",
+        ),
     ],
 )
 def test_every_end_has_its_reason(store, report, service, state, reason):
