@@ -34,7 +34,7 @@ class Embedded(Handle):
         if self.server.may_wait(verb):
             answer = await self._wait(verb, line, (patience or self.patience).total_ns)
         else:
-            answer = await self._answer(verb, line)
+            answer = await self._answer(verb, line, may_wait=False)
         if (no := refusal_in(answer)) is not None:
             raise no
         result: Json = answer["ok"]
@@ -54,9 +54,9 @@ class Embedded(Handle):
         why = "it is not up any more" if not self.server.is_up() else f"no answer within {total_s:g} s"
         raise Unreachable(f"{verb}: the server in this process: {why}")
 
-    async def _answer(self, verb: str, line: bytes) -> Json:
+    async def _answer(self, verb: str, line: bytes, *, may_wait: bool = True) -> Json:
         try:
-            answer = await self.server.answer(line)
+            answer = await self.server.answer(line, may_wait=may_wait)
         except Exception as error:  # noqa: BLE001 - the server's end, whatever it is; nobody knows what an answer would be worth
             self.server.fail(error)
             return await self._wait(verb, None, None)  # until it is given up, as all who ask are

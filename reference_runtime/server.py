@@ -1,8 +1,9 @@
 """The server: owns the store, answers calls, fires timers and takes work back from workers that went silent.
 
-Every verb is a method that ends its transaction before it returns, and an answer leaves only after that; so whatever a
-caller was told is durable. Calls run to their end one at a time (there is no await inside a transaction). Errors of the
-storage are not answered: they end the server, because after one nobody knows what the next answer would be worth.
+Every verb is a method that ends its transaction before it returns, or its part of one that is shared, and an answer leaves
+only after the commit; so whatever a caller was told is durable. Calls run to their end one at a time (there is no await inside
+a part). Errors of the storage are not answered: they end the server, because after one nobody knows what the next answer would
+be worth.
 
 What is due by the wall clock is kept as far off as it was when that is set; this is looked at before anything is read or
 written by it.
@@ -115,10 +116,10 @@ class Server(Looking):
                 yield
             finally:
                 self.nursery = None
-                self.abandon_gathered()
                 for guest in self.guests:  # or what they wait for would be leased to them by nobody
                     guest.cancel()
                 nursery.cancel_scope.cancel()
+                self.abandon_gathered()  # last, as it may fail
 
     # -- verbs
 
@@ -126,7 +127,7 @@ class Server(Looking):
         return {"lease_ns": self.lease_ns}
 
     async def submit(self, task: str, plan: Json) -> Json:
-        """Acknowledge a task: its transaction has committed when this returns."""
+        """Acknowledge a task, which is durable once this is answered."""
         with self.serving():
             receipt = self.store.submit(task, plan)
         return attrs.asdict(receipt)
@@ -377,9 +378,11 @@ class Server(Looking):
         finally:
             self.connections.leave(lines)
 
-    async def answer(self, line: bytes, lines: Lines | None = None) -> Json | None:
-        """The answer to one request line; None when it had to wait, and meanwhile the connection (`lines`) was gone."""
-        if self.is_late():
+    async def answer(self, line: bytes, lines: Lines | None = None, *, may_wait: bool = True) -> Json | None:
+        """The answer to one request line; None when it had to wait, and meanwhile the connection (`lines`) was gone. With
+        `may_wait` as the method of this name has just said of its verb.
+        """
+        if may_wait and self.is_late():
             await trio.lowlevel.checkpoint()  # what is due by now comes first
         self._mind_clock()
         try:

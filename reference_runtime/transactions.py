@@ -62,12 +62,9 @@ class Transactions(ABC):
             self._is_shared = True
         self._is_inside = True
         try:
-            with self.db:  # a savepoint
+            with self._part():
                 yield
                 self._make_versions()
-        except BaseException:
-            self._forget_all()
-            raise
         finally:
             self._is_inside = False
             self._begin_anew()
@@ -81,10 +78,13 @@ class Transactions(ABC):
             then()
 
     def commit_shared(self) -> None:
-        """Make what is shared durable, and tell those who wait for that; nothing where nothing is."""
-        if self._is_shared:
-            self._is_shared = False
+        """Make what is shared durable, and tell those who wait for that; nothing where nothing is.
+
+        Where it fails, or SQLite has undone it all by itself, nobody is told of it: whoever met the error ends the server.
+        """
+        if self._is_shared and self.db.in_transaction:
             self._commit_transaction()
+            self._is_shared = False
             done, self._afterwards = self._afterwards, []
             for then in done:
                 then()
@@ -95,6 +95,20 @@ class Transactions(ABC):
             self._is_shared = False
             self._afterwards.clear()
             self._undo_transaction()
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        """All or nothing of what is done inside, within a transaction that goes on."""
+        self.db.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self._forget_all()
+            if self.db.in_transaction:  # as in `_undo_transaction`: what it raises then would hide why
+                self.db.execute("ROLLBACK TO part")
+                self.db.execute("RELEASE part")
+            raise
+        self.db.execute("RELEASE part")
 
     @contextmanager
     def _outermost(self) -> Iterator[None]:

@@ -298,10 +298,9 @@ class Turns(Appending):
             return False, None
         touched = dict(self._touched)
         try:
-            with self.db:  # a savepoint
+            with self._part():
                 following = self._continue(turn, code, commands, steps_of(commands, self.tools), end, execution)
         except Refusal:  # whoever takes the turn is told of it
-            self._forget_all()
             self._touched = touched  # a child that was admitted is there no more
             return False, None
         return True, following

@@ -9,7 +9,7 @@ import trio.testing
 
 from reference_runtime import Refusal, Server, Store, Unreachable, embedded, views
 from reference_runtime.embedded import Embedded
-from reference_runtime.model import Json
+from reference_runtime.model import Grant, Json
 from tests.runtime_rig import MS, call, par, plan, states
 
 CALLS = 6
@@ -168,3 +168,104 @@ def test_a_failed_commit_ends_the_server(store, monkeypatch):
     with pytest.raises(BaseExceptionGroup) as raised:
         trio.run(main)
     assert raised.group_contains(apsw.IOError)
+
+
+def test_a_store_whose_commit_failed_keeps_nothing_of_it(store, monkeypatch):
+    """What was to be told is told to nobody later, and what was shared is undone before another server is up."""
+
+    def fail() -> None:
+        raise apsw.IOError("no")
+
+    async def main():
+        async with embedded(Server(store)) as handle, trio.open_nursery() as nursery:
+            execution, held = await tickets(handle)
+            with monkeypatch.context() as broken:
+                broken.setattr(store, "_commit_transaction", fail)
+                for ticket in held[:2]:
+                    nursery.start_soon(handle.call, "settle", report(execution, ticket))
+                await trio.sleep_forever()
+
+    with pytest.raises(BaseExceptionGroup):
+        trio.run(main)
+    assert not store.db.in_transaction
+
+    async def again():
+        async with embedded(Server(store)) as handle:
+            told = states(await handle.status("t"))
+            assert set(told.values()) == {"dispatched"}
+            await handle.submit("u", plan(par(*(call(f"s{number}") for number in range(CALLS)))))
+
+    trio.run(again)
+
+
+def test_what_sqlite_undoes_by_itself_ends_the_server_with_its_own_error(store, monkeypatch):
+    """A full disk is told as one, whatever is left of the transaction, and nobody is told that a part of it counts."""
+    told: list[str] = []
+    turn = store.turn
+
+    def full(held: Grant, *rest: object, **more: object) -> object:
+        if held.operation == "s0":
+            return turn(held, *rest, **more)
+        store.db.execute("ROLLBACK")  # as SQLite does where there is no room
+        raise apsw.FullError("database or disk is full")
+
+    async def main():
+        async with embedded(Server(store)) as handle:
+            execution, held = await tickets(handle)
+            monkeypatch.setattr(store, "turn", full)
+
+            async def settle(ticket: Json) -> None:
+                await handle.call("settle", report(execution, ticket))
+                told.append(ticket["operation"])
+
+            async with trio.open_nursery() as nursery:
+                for ticket in held[:3]:
+                    nursery.start_soon(settle, ticket)
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        trio.run(main)
+    assert raised.group_contains(apsw.FullError)
+    assert not raised.group_contains(apsw.SQLError)
+    assert told == []
+
+
+def test_who_waits_is_let_go_also_where_undoing_fails(store, monkeypatch):
+    """A server that cannot undo what is shared ends all the same, and with it the waiting."""
+    gone: list[str] = []
+
+    def fail() -> None:
+        raise apsw.IOError("no")
+
+    async def main():
+        server = Server(store)
+        async with trio.open_nursery() as nursery, embedded(server) as handle:
+            execution, held = await tickets(handle)
+            monkeypatch.setattr(server, "_commit_soon", trio.sleep_forever)
+            monkeypatch.setattr(store, "abandon_shared", fail)
+
+            async def settle() -> None:
+                with trio.fail_after(1, shield=True), pytest.raises(Unreachable):
+                    await handle.call("settle", report(execution, held[0]))
+                gone.append("s0")
+
+            nursery.start_soon(settle)
+            await trio.testing.wait_all_tasks_blocked()
+
+    with pytest.raises(BaseExceptionGroup) as raised:
+        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert raised.group_contains(apsw.IOError)
+    assert gone == ["s0"]
+
+
+def test_whether_a_question_may_wait_is_settled_once(store, monkeypatch):
+    """Who was not prepared to wait, and came to wait after all, would not be told that the server has ended."""
+    late = iter([False, True])
+
+    async def main():
+        server = Server(store)
+        async with embedded(server) as handle:
+            monkeypatch.setattr(server, "is_late", lambda: next(late))
+            await handle.call("ping", {})
+
+    trio.run(main)
+    assert list(late) == [True]
