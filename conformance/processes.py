@@ -169,10 +169,9 @@ class UnitProcess:
         try:
             with self.stderr.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-                text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
+                return tail(file.read(_TAIL_BYTES))
         except OSError as error:
             return f"(cannot be read: {error})"
-        return "\n".join(_cut(line) for line in text.strip().splitlines()[-_TAIL_LINES:])
 
     def death(self, code: str = "worker-died") -> Problem:
         """What to tell of a process that ended by itself."""
@@ -363,6 +362,12 @@ def by_hand(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
 
 #: Variables that still mean something when the run is over; addresses and ports of its services do not.
 _LASTING = ("SIMKIT_STATE", "SIMKIT_CONFIGURATION", "PYTHONPATH")
+
+
+def tail(log: bytes) -> str:
+    """The end of an error output, at most a dozen lines of bounded length."""
+    text = log[-_TAIL_BYTES:].decode("utf-8", "replace")
+    return "\n".join(_cut(line) for line in text.strip().splitlines()[-_TAIL_LINES:])
 
 
 def _cut(line: str) -> str:

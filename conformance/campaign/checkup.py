@@ -15,6 +15,7 @@ import trio
 
 from conformance import evidence, install, invocation, pythons, targets
 from conformance.campaign import real, sameness
+from conformance.campaign.aliveness import alive
 from conformance.campaign.patience import interruptible
 from conformance.campaign.sameness import Elsewhere, Here, MissingError, Way, WayError
 from conformance.events import CampaignBegan, Checked, DoctorResult, Installing
@@ -109,7 +110,7 @@ def _installed(target: Target, emit: Emit) -> Checked:
 
 async def _one(target: Target, python: str, scenario: Scenario) -> Judged:
     with interruptible():
-        return await real.judged(target, python, None, scenario)
+        return alive(target, await real.judged(target, python, None, scenario))
     raise AssertionError("a block that was cut short has raised")
 
 

@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from conformance import evidence, install, machine
+from conformance.campaign.aliveness import alive
 from conformance.campaign.docket import Docket, Judged, origin_of
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
@@ -72,7 +73,7 @@ def run_all(
 ) -> None:
     """Run and judge all scenarios, in about this order, and hand on each. More than a few that cannot be judged end it.
 
-    The first one goes alone: when it cannot be judged, none can. Raises its problem as `SimkitError`.
+    The first one goes alone: when it cannot be judged, or never calls a service, none can. Raises its problem as `SimkitError`.
     """
     trio.run(_run_all, target, python, scenarios, take, jobs, emit, stopping)
 
@@ -95,7 +96,8 @@ async def _run_all(
         for seed, scenario in upcoming:
             if stopping() or len(troubles) > TROUBLES_MAX:
                 return
-            problem = take(await judged(target, python, seed, scenario))
+            run = await judged(target, python, seed, scenario)
+            problem = take(run if done else alive(target, run))
             done += 1
             emit(Progress(done, len(scenarios), scenario.name))
             if problem is not None:

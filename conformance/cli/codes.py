@@ -227,6 +227,15 @@ CODES: Mapping[str, Code] = {
         "Use -t reference; `simkit explain MUTANT` has the line that shows it.",
     ),
     "mutant-unknown": Code("there is no such mutant", ("a typing error",), "See `simkit list mutants`."),
+    "never-calls": Code(
+        "the first run, which nothing disturbed, was acknowledged and never called a service",
+        (
+            "an exception in the thread or task of the adapter that works",
+            "work that nobody takes up",
+            "the wrong address",
+        ),
+        "The message repeats the worker's last words, and the hint names its logs; `simkit doctor -t` shows the same sooner.",
+    ),
     "no-free-port": Code(
         "no port on loopback is free for the engine",
         ("too many jobs", "another program that listens on very many ports"),

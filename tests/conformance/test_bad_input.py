@@ -238,6 +238,44 @@ def test_a_garbage_adapter_is_told_before_the_judges_are_proven(bench: Bench, tm
     assert not (tmp_path / "cache").exists()
 
 
+#: Its work is done in a thread, which ends by an exception.
+CRASHED = """
+import threading
+import simkit_adapter as kit
+
+class Adapter:
+    def start(self, run, plan, key):
+        threading.Thread(target=lambda: 1 / 0).start()
+    def status(self, run):
+        return "running"
+
+kit.serve(Adapter())
+"""
+
+
+@pytest.mark.parametrize("command", ["certify", "doctor -t"])
+def test_an_adapter_that_never_calls_a_service_is_told_after_the_first_run(bench: Bench, command: str) -> None:
+    """With what its worker said last, which nobody else has heard, and the folder of its logs; nothing is proven then."""
+    ran = bench.simkit(*command.split(), bench.adapter(CRASHED))
+    told = ran.err if command == "certify" else ran.out
+    assert ran.code == 4, told
+    assert told.count("called no service, though nothing disturbed it") == 1
+    assert "ZeroDivisionError" in told
+    (logs,) = {word.rstrip(")") for word in told.split() if word.startswith(".simkit/runs/")}
+    assert "ZeroDivisionError" in (bench.folder / logs / "worker-1.log").read_text()
+    if command == "certify":
+        ran.tells("never-calls", "the first to reader")
+        assert "1 run (1 error)" in ran.out
+        assert "proving" not in ran.err
+
+
+def test_a_harness_that_forgets_what_it_acknowledged_is_judged_all_the_same(bench: Bench) -> None:
+    """It calls no service either; but that is what is to be found out, and no fault of an adapter."""
+    ran = bench.simkit("run", "-t", bench.adapter("serve(state='unknown')"), "--seeds", "0", "--jobs", 1)
+    assert "never-calls" not in ran.out + ran.err
+    assert "DUR-1" in ran.out
+
+
 def test_a_unit_that_cannot_be_started_is_exit_4(bench: Bench) -> None:
     """A command that is not there is told with the command and the folder."""
     folder = bench.adapter("", MANIFEST.replace("{python}", "/nowhere/python"))
