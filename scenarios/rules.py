@@ -29,6 +29,7 @@ import attrs
 from scenarios.history import History
 from scenarios.index import look
 from scenarios.obligations import OBLIGATIONS, Obligation
+from scenarios.outlived import vanished_at
 from scenarios.requirements import CURRENT, REQUIREMENT_SETS, RequirementSet
 from scenarios.verdict import Finding, Outcome, Verdict
 
@@ -44,11 +45,21 @@ def judge_all(history: History) -> dict[str, Finding]:
     A run that has called nobody puts nothing to the test, whatever was asked and answered: what does nothing loses nothing,
     does nothing twice, and can always say why it ended. What it breaks is blamed all the same. No obligation is excepted:
     also what is only about commands and refusals is shown by runs that do work.
+
+    A run that vanished with a death has shown only what it had shown by then: what is not there breaks nothing more.
     """
     findings = {id_: obligation.judge(history) for id_, obligation in OBLIGATIONS.items()}
-    if look(history).sent:
+    facts = look(history)
+    if not facts.sent:
+        return {id_: attrs.evolve(finding, exercised=0) for id_, finding in findings.items()}
+    gone = vanished_at(facts)
+    if gone is None:
         return findings
-    return {id_: attrs.evolve(finding, exercised=0) for id_, finding in findings.items()}
+    lived = attrs.evolve(history, events=history.events[:gone])
+    shown = {id_: obligation.judge(lived).exercised for id_, obligation in OBLIGATIONS.items()}
+    return {
+        id_: attrs.evolve(finding, exercised=min(finding.exercised, shown[id_])) for id_, finding in findings.items()
+    }
 
 
 @attrs.frozen

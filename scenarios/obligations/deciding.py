@@ -23,6 +23,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Seen
+from scenarios.outlived import went_on
 from scenarios.plan import Approve
 from scenarios.verdict import Finding, Violation
 from scenarios.versions import ends_fit, misfits
@@ -62,10 +63,10 @@ def _decided_again(facts: Facts, approve: Approve) -> int:
 
 
 def _died_over(facts: Facts, approve: Approve) -> int:
-    """How many processes died after it was given and before what it releases was known to be accepted."""
+    """How many processes died after it was given and before what it releases was accepted, with the run going on."""
     first = min((one.ok_at for one in facts.decisions(approve.id) if one.ok_at is not None), default=None)
     end = facts.accepted_at.get(approve.of, len(facts.history.events))
-    return 0 if first is None else sum(first < death < end for death in facts.deaths)
+    return 0 if first is None else sum(first < death < end and went_on(facts, death) for death in facts.deaths)
 
 
 def _released_twice(facts: Facts) -> Iterator[Violation]:

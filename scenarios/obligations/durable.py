@@ -12,6 +12,7 @@ from scenarios.lineage import fork, given
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import has_answers
 from scenarios.observed import Request, Seen
+from scenarios.outlived import went_on
 from scenarios.plan import Artifact, Call, Child, Choice, Model, Nondet, Sleep, Wait
 from scenarios.verdict import Finding, Violation
 
@@ -174,10 +175,19 @@ def accepted_result_is_reused(history: History) -> Finding:
         for death in facts.deaths
         if any(facts.accepted_at.get(op, death) < death for op in facts.calls)
         and any(up > death for up in facts.started.values())
+        and _is_kept_through(facts, death)
     ]
     again = (violation for op in facts.calls if (violation := recomputed(facts, op)))
     forked = (violation for op in facts.ancestors if (violation := _forked(facts, op)))
     return Finding(len(tested), (*again, *forked, *_not_handed_on(facts)))
+
+
+def _is_kept_through(facts: Facts, death: int) -> bool:
+    """Was there anything to reuse after a death: did the run go on, or is an accepted result shown?
+
+    A run that is unknown or stands still works nothing again, whatever it has forgotten.
+    """
+    return went_on(facts, death) or any(seen.accepted() for seen in facts.seen_after(death))
 
 
 def recomputed(facts: Facts, op: str) -> Violation | None:

@@ -9,6 +9,7 @@ from scenarios.index import Facts, look
 from scenarios.joining import of_kind
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
+from scenarios.outlived import put_to_test
 from scenarios.plan import Requester
 from scenarios.verdict import Finding, Violation
 
@@ -34,7 +35,7 @@ def keyed_effect_lands_once(history: History) -> Finding:
     found: list[Violation] = []
     for call in facts.of("keyed"):
         dispatches = facts.dispatches(call.id)
-        exercised += sum(facts.uncertain(request) for request in dispatches)
+        exercised += sum(put_to_test(facts, request) for request in dispatches)
         effects = [request.applied_at for request in dispatches if request.applied_at is not None]
         if len(effects) > 1 and not _forgotten(facts, call.id, effects):
             keyless = " (and not always with a key)" if any(one.event.key is None for one in dispatches) else ""
@@ -173,7 +174,7 @@ def done_means_every_effect(history: History) -> Finding:
     done = next((seen for seen in facts.statuses if seen.status.state == "done"), None)
     if done is None:
         return Finding()
-    exercised = 1 if any(at < done.answered for at in facts.troubles) else 0
+    exercised = 1 if any(at < done.asked and _has_struck(facts, at) for at in facts.troubles) else 0
     found = [
         blame(
             "lost effect",
@@ -185,6 +186,15 @@ def done_means_every_effect(history: History) -> Finding:
         if facts.is_settled(done, call.id) and not _applied_before(facts, call.id, done.answered)
     ]
     return Finding(exercised, tuple(found))
+
+
+def _has_struck(facts: Facts, at: int) -> bool:
+    """Is this trouble more than an order to kill or to stop a process? Such a one goes on until its end is on record."""
+    return all(index != at or action not in _ENDS_PROCESSES for index, action, _ in facts.fired)
+
+
+#: Interruptions that leave a death or a stop of their own on record.
+_ENDS_PROCESSES = frozenset({"kill", "power", "pause"})
 
 
 def _applied_before(facts: Facts, op: str, index: int) -> bool:

@@ -22,6 +22,7 @@ from scenarios.kinship import (
 )
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
+from scenarios.outlived import went_on
 from scenarios.plan import Child, Compensate
 from scenarios.repetition import timely
 from scenarios.spending import KINDS, Charge, Kind, charges, held, lives, spent
@@ -146,7 +147,7 @@ def child_is_joined_once(history: History) -> Finding:
     for child in own_children(facts, detached=False):
         answered, over = answered_at(facts, child), over_at(facts, child)
         if answered is not None:
-            exercised += sum(at > answered and bool(facts.seen_after(at)) for at in facts.deaths)
+            exercised += sum(at > answered and went_on(facts, at) for at in facts.deaths)
         wrong = (over is not None and _begins_anew(facts, child, over)) or _joined_twice(facts, child)
         wrong = wrong or _waited_for_ever(facts, child)
         found += [wrong] if wrong else []

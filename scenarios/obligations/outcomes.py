@@ -8,6 +8,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.ends import is_held
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
+from scenarios.outlived import put_to_test
 from scenarios.plan import Call, Model, Requester
 from scenarios.repetition import repeats_of_effects
 from scenarios.verdict import Finding, Violation
@@ -34,7 +35,7 @@ def unknown_is_looked_up_before_repeat(history: History) -> Finding:
     exercised = 0
     found: list[Violation] = []
     for call in facts.of("lookup"):
-        exercised += sum(facts.uncertain(request) for request in facts.dispatches(call.id))
+        exercised += sum(put_to_test(facts, request) for request in facts.dispatches(call.id))
         blind = next((pair for pair in repeats_of_effects(facts, call.id) if not _cleared(facts, *pair)), None)
         if blind is not None:
             earlier, later = blind
@@ -91,7 +92,7 @@ def blind_unknown_is_not_repeated(history: History) -> Finding:
     exercised = 0
     found: list[Violation] = []
     for call in facts.of("blind"):
-        exercised += any(facts.uncertain(request) for request in facts.dispatches(call.id))
+        exercised += any(put_to_test(facts, request) for request in facts.dispatches(call.id))
         repeat = next(repeats_of_effects(facts, call.id), None)
         if repeat is not None:
             earlier, later = repeat

@@ -9,6 +9,7 @@ from scenarios.history import TERMINAL, Died, History
 from scenarios.index import PROMPT_NS, Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
+from scenarios.outlived import went_on
 from scenarios.plan import Call, Loop, Model, Plan, Requester
 from scenarios.repetition import is_calm, repeats_of_refusals, timely
 from scenarios.terms import ON_ITS_WAY_NS
@@ -107,12 +108,12 @@ def _on_its_way_ns(facts: Facts, first: Request, one: Request) -> int:
 
 
 def _ran_out_unsettled(facts: Facts, call: Call, first: Request, until_ns: int) -> bool:
-    """Did the time of a call run out over a crash, with nobody having answered it until then?"""
+    """Did the time of a call run out over a crash that the run outlived, with nobody having answered it until then?"""
     events = facts.history.events
     over = next((index for index, event in enumerate(events) if event.at_ns > until_ns), None)
     if over is None or facts.answered_before(call.id, over):
         return False
-    return facts.death_between(first.at, over)
+    return any(first.at < death < over and went_on(facts, death) for death in facts.deaths)
 
 
 @obligation(

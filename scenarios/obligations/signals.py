@@ -9,6 +9,7 @@ from scenarios.index import Facts, look
 from scenarios.lineage import Use, uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Ask, Request, Signal
+from scenarios.outlived import went_on
 from scenarios.plan import Wait
 from scenarios.verdict import Finding, Violation
 
@@ -94,7 +95,7 @@ def acknowledged_signal_is_kept(history: History) -> Finding:
         signal
         for signal in facts.signals
         if signal.ok_at is not None
-        and any(death > signal.ok_at and facts.seen_after(death) for death in facts.deaths)
+        and any(death > signal.ok_at and went_on(facts, death) for death in facts.deaths)
         and not was_early(facts, deciding_ask(signal), signal.name)
     ]
     gone = [

@@ -14,6 +14,7 @@ from scenarios.obligations.moving import stranded
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import SET_ASIDE, deciding_ask, taken, was_early
 from scenarios.observed import Command, Request, Seen, Signal
+from scenarios.outlived import went_on
 from scenarios.plan import Artifact, Call, Wait
 from scenarios.repetition import timely
 from scenarios.stops import first_request, not_begun, senders
@@ -45,7 +46,7 @@ def nothing_begins_while_held(history: History) -> Finding:
     found: list[Violation] = []
     for begin, end in facts.stopped:
         if any(not_begun(facts, op, begin) for op in held):
-            exercised += 1 + sum(begin < death < end for death in facts.deaths)
+            exercised += 1 + sum(begin < death < end and went_on(facts, death) for death in facts.deaths)
         found += [one for op in held if (one := _begun_meanwhile(facts, op, begin, end))]
         found += [one for op in held if (one := _repeated_meanwhile(facts, op, begin, end))]
     return Finding(exercised, (*found, *_never_let_go(facts)))

@@ -12,6 +12,7 @@ from scenarios.index import Facts, look
 from scenarios.interruption import ASKING_ACTIONS, actions_of
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
+from scenarios.outlived import went_on
 from scenarios.stops import (
     accepted_stop,
     ended,
@@ -62,7 +63,7 @@ def nothing_is_admitted_after_a_stop(history: History) -> Finding:
         return Finding()
     own = [op for op in senders(facts) if not is_inherited(facts, op)]
     waiting = [op for op in own if not_begun(facts, op, stop.ok_at) is not None]
-    deaths = sum(death > stop.ok_at and bool(facts.seen_after(death)) for death in facts.deaths)
+    deaths = sum(death > stop.ok_at and went_on(facts, death) for death in facts.deaths)
     found = (admitted(facts, op, stop.ok_at) for op in own)
     return Finding(1 + deaths if waiting else 0, tuple(one for one in found if one))
 

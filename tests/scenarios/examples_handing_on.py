@@ -32,7 +32,7 @@ holds(
 holds(
     "DUR-3",
     "a child hands on by the names of its own plan",
-    up(KID).call("kid/a").call("kid/b", carries={"a": "kid/a1"}).crash().settled(),
+    up(KID).call("kid/a").call("kid/b", carries={"a": "kid/a1"}).crash().done().settled(),
 )
 holds(
     "DUR-3",
