@@ -47,6 +47,7 @@ _SMOKE: Mapping[str, tuple[str, ...]] = {
         "pause@reserve",
     ),
     "chain": ("kill@quote#1.", "kill@buy#1.applied", "kill@bill#1.replied", "drop@quote", "reset@buy", "pause@quote"),
+    "timer": ("kill@waiting",),
     "twice": ("repeat@ack", "kill@ack:signal:review", "early@ack:start:announce"),
     "receivers": ("kill@shipment#1.applied", "reset@shipment", "drop@mail", "reset@mail", "kill@price#1.replied"),
 }  # fmt: skip

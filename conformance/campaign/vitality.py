@@ -10,6 +10,7 @@ import attrs
 
 from scenarios.ability import shortfall
 from scenarios.history import Fired, Received
+from scenarios.index import look
 from scenarios.operation import RESERVED_SERVICES, SEMANTICS
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Promises about keys that were sent: where none is, they cannot be put to the test.
 _ABOUT_KEYS = frozenset({"EFF-2", "EFF-3"})
+#: The promise about timers: to be struck in time it takes a machine that is quick enough.
+_TIMERS = "SCH-1"
+_SLOW = "this machine was too slow for it, or too busy; try again when it has less to do"
 #: Services that a request brings a key to; the store knows an upload by its place.
 _KEYED = frozenset(name for name, promised in SEMANTICS.items() if promised == "keyed") - RESERVED_SERVICES
 
@@ -33,6 +37,7 @@ class Vitality:
     called: int = 0
     keyless: int = 0  # that called services which honour keys, and sent none
     keyed: int = 0  # that sent a key
+    late: list[str] = attrs.field(factory=list)  # kills and stops that were to meet a timer and came after its end
     unable: list[str] = attrs.field(factory=list)  # undisturbed runs that fell short of their plans, in words
 
     def add(self, judged: Judged) -> None:
@@ -41,6 +46,7 @@ class Vitality:
         self.missed += bool(judged.unfired and not judged.fired)
         if is_undisturbed(judged) and judged.history is not None and (words := shortfall(judged.history)):
             self.unable.append(f"{judged.scenario} {words}")
+        self.late += _came_too_late(judged)
         events = judged.history.events if judged.history is not None else ()
         requests = [one for one in events if isinstance(one, Received)]
         keyed = any(one.key is not None for one in requests)
@@ -68,7 +74,22 @@ class Vitality:
         if id_ in _ABOUT_KEYS and self.keyless and not self.keyed:
             told = f"no request carried a key in {_runs(self.keyless)} that called services which honour keys"
             return f"; {told}, and no tier changes that"
+        if id_ == _TIMERS and self.late:
+            return f"; {', '.join(self.late)} was to strike while a timer ran, and the timer had ended by then: {_SLOW}"
         return "; a higher tier tries more" if tier in {"smoke", "core"} else ""
+
+
+def _came_too_late(judged: Judged) -> list[str]:
+    """The scenario, if it was to be struck while one of its timers ran and was not, or only later, though it ended done."""
+    finding = judged.findings.get(_TIMERS)
+    if judged.history is None or finding is None or finding.exercised or judged.problem is not None:
+        return []
+    last = look(judged.history).last_seen()
+    if last is None or last.status.state != "done":  # it may never have come to its timer
+        return []
+    ids = {f"waiting:{sleep.id}" for sleep in judged.history.plan.sleeps()}
+    labels = (*judged.fired, *judged.unfired)
+    return [judged.scenario] if any(label.partition("@")[2] in ids for label in labels) else []
 
 
 def doubt(judged: Judged, only: Collection[str] | None = None) -> str:

@@ -13,9 +13,10 @@ from conformance.manifest import Manifest, Operations, Shows
 from conformance.reach import ruled_out
 from conformance.store import Store
 from conformance.targets import parse
-from scenarios.history import Declared, History, Received
+from scenarios.history import Answered, Asked, Declared, History, Received, State, Status
 from scenarios.obligations import OBLIGATIONS
-from scenarios.plan import Call, Plan
+from scenarios.plan import Call, Plan, Seq, Sleep
+from scenarios.verdict import Finding
 
 
 def manifest(*, operations: bool = False, supported: tuple[str, ...] = ("seq", "call")) -> Manifest:
@@ -101,3 +102,37 @@ def test_promises_about_keys_say_when_none_was_sent(
     for one in histories:
         docket.add(Judged("a", None, {}, ("kill@a#1.applied",), (), one))
     assert end in docket.verdicts()[obligation].reason
+
+
+@pytest.mark.parametrize(
+    ("fired", "unfired", "state", "end"),
+    [
+        (
+            (),
+            ("kill@waiting:nap",),
+            "done",
+            "; timer/a was to strike while a timer ran, and the timer had ended by then: this",
+        ),
+        (
+            ("kill@waiting:nap",),
+            (),
+            "done",
+            "; timer/a was to strike while a timer ran, and the timer had ended by then: this",
+        ),
+        ((), ("kill@waiting:nap",), "running", "; a higher tier tries more"),
+        (("kill@waiting:word",), (), "done", "; a higher tier tries more"),
+        (("kill@a#1.applied",), (), "done", "; a higher tier tries more"),
+    ],
+)
+def test_a_timer_that_was_missed_is_put_down_to_the_machine(
+    tmp_path: Path, fired: tuple[str, ...], unfired: tuple[str, ...], state: State, end: str
+) -> None:
+    """What was to strike while a timer ran and came too late says so; a higher tier would be as late on such a machine."""
+    target = parse("dbos")
+    docket = Docket(target, origin_of(target, "process"), Store(tmp_path), lambda _event: None, tier="smoke")
+    plan = Plan(Seq("m", (Call("a", "ledger"), Sleep("nap", 1))))
+    ends = (Asked(1, 1, "status", "r", 1), Answered(2, 1, "ok", "", Status(state)))
+    history = attrs.evolve(calling(), plan=plan, events=(*calling().events, *ends))
+    docket.add(Judged("other", None, {}, ("kill@a#1.received",), (), calling()))
+    docket.add(Judged("timer/a", None, {"SCH-1": Finding(0)}, fired, unfired, history))
+    assert end in docket.verdicts()["SCH-1"].reason
