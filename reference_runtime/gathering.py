@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from reference_runtime.store import Store
 
 
+#: What may open a transaction that others share, and how many leases its asker holds for it.
+SHARING = {"submit": 0, "settle": 1, "take_turn": 1}
+
+
 class Gathering(Holding):
     """Waiting for the commit that others share."""
 
@@ -24,9 +28,11 @@ class Gathering(Holding):
     nursery: trio.Nursery | None
     _gathered: trio.Event | None = None  # set once what is shared at the moment is durable
 
-    def is_gathering(self) -> bool:
-        """Whether there may be more who have something to say at once."""
-        return len(self._holders) > 1 or self.store.is_shared()
+    def is_gathering(self, verb: str) -> bool:
+        """Whether there may be more who have something to say at once as somebody asks this: what is shared already has others
+        in it, and of the leases that are out one is the asker's own if he reports.
+        """
+        return self.store.is_shared() or len(self._holders) > SHARING.get(verb, len(self._holders))
 
     async def committed(self) -> None:
         """Wait until what was shared is durable; for ever, when the server ends before that."""

@@ -96,7 +96,7 @@ class Server(Looking):
 
     def may_wait(self, verb: str) -> bool:
         """Whether the answer to a verb may have to wait for something."""
-        return verb in WAITING or self.is_late() or self.is_gathering()
+        return verb in WAITING or self.is_late() or self.is_gathering(verb)
 
     @asynccontextmanager
     async def up(self) -> AsyncIterator[None]:
@@ -128,7 +128,7 @@ class Server(Looking):
 
     async def submit(self, task: str, plan: Json) -> Json:
         """Acknowledge a task, which is durable once this is answered."""
-        with self.serving():
+        with self.serving("submit"):
             receipt = self.store.submit(task, plan)
         return attrs.asdict(receipt)
 
@@ -245,7 +245,7 @@ class Server(Looking):
         held = read_grant(grant)
         told = read_facts(facts)
         going_on, gone_on = self.ahead_of(held.operation, answer, ahead, execution)
-        with self.serving():
+        with self.serving("settle"):
             rejected, leases = self.store.turn(
                 held, report, answer or None, detail, told, execution=execution, limit=limit, going_on=going_on
             )
@@ -282,11 +282,11 @@ class Server(Looking):
             self._work.wake()
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
+    def serving(self, verb: str) -> Iterator[None]:
         """One transaction that also leases what comes of it to those who wait, so that they need none of their own. Others are
         told of what is left, once it is committed. Where there may be more such requests, these share it.
         """
-        with self.store.sharing() if self.is_gathering() else self.store.together():
+        with self.store.sharing() if self.is_gathering(verb) else self.store.together():
             yield
             due_ns = self.store.next_work_ns()
             work = self._work.take() if due_ns is not None and due_ns <= time.time_ns() else {}

@@ -43,7 +43,7 @@ class TurnVerbs(Gathering, ABC):
         """Wake those for whom what was just committed matters."""
 
     @abstractmethod
-    def serving(self) -> AbstractContextManager[None]:
+    def serving(self, verb: str) -> AbstractContextManager[None]:
         """One transaction that also leases what comes of it to those who wait."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class TurnVerbs(Gathering, ABC):
         following, is_taken = None, not trouble
         try:
             if is_taken:
-                with self.serving():
+                with self.serving("take_turn"):
                     rejected, following = self.store.take_turn(held, code, commands, end, execution)
             else:
                 rejected = self.store.park_turn(held, code, trouble, expected, commands)

@@ -7,8 +7,9 @@ memory that was freed, as `python -m reference_runtime serve` does.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -57,11 +58,16 @@ def document(load: Load) -> Json:
 async def carry_out(client: Handle, tool: Tool, load: Load) -> None:
     for tasks in (load.tasks,) if load.together else ((task,) for task in load.tasks):
         tool.expect(load.width * len(tasks))
-        for task in tasks:
-            await client.submit(task, document(load))
+        await at_once(partial(client.submit, plan=document(load)), tasks)
         await tool.all_called.wait()
+        await at_once(partial(finish, client, load), tasks)
+
+
+async def at_once(do: Callable[[str], Awaitable[object]], tasks: Sequence[str]) -> None:
+    """Do something with every task, all at once, as clients of their own would."""
+    async with trio.open_nursery() as nursery:
         for task in tasks:
-            await finish(client, load, task)
+            nursery.start_soon(do, task)
 
 
 async def finish(client: Handle, load: Load, task: str) -> None:
