@@ -1,12 +1,14 @@
 """Of a run that fails though it departs in nothing: whether its random numbers or the order of its tasks decide, or nothing.
 
 Such a run still has the random numbers of its seed, and tasks that could go on at the same moment go on in an order. So it
-is made again with the numbers of a few other seeds, and in a few other orders.
+is made again with the numbers of a few other seeds, and in a few other orders. Where none of these passes though the run has
+choices to make, each of which was at its default, it is told what becomes of the first seeds, which draw them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import attrs
@@ -15,6 +17,8 @@ from simkit.shrinking.search import Attempt, Departures, Fingerprint, OverBudget
 
 #: How many other seeds are tried, and how many other orders.
 TRIED_MAX = 10
+#: Choices that a sentence names.
+_SHOWN_MAX = 3
 #: The fingerprint of a run that passes, where those are looked for.
 _PASSES = "passes"
 
@@ -45,6 +49,41 @@ class Redraws(Protocol):
         ...
 
 
+@runtime_checkable
+class Draws(Protocol):
+    """A `Redraws` that also runs as a seed draws it, such as `Retrial`."""
+
+    @property
+    def choices(self) -> Collection[tuple[str, str]]:
+        """The choices, by label and key, that any run so far was to make."""
+        ...
+
+    def drawn(self, seed: int) -> Attempt:
+        """Run by the default schedule, with everything drawn from `seed`, choices too."""
+        ...
+
+
+@attrs.frozen
+class Drawn:
+    """What becomes of the first seeds, where a run has choices to make and fails with all of them at their defaults."""
+
+    choices: tuple[tuple[str, str], ...]  # by label and key, sorted
+    seeds: int
+    passed: int
+
+    @property
+    def told(self) -> str:
+        """How many pass."""
+        return (
+            f"of the first {self.seeds} seeds, which draw their choices, {self.passed} pass{'es' * (self.passed == 1)}"
+        )
+
+    def __str__(self) -> str:
+        """The choices, as a run that departs in nothing makes them."""
+        shown = ", ".join(f"{label}/{key}#0 = 0" for label, key in self.choices[:_SHOWN_MAX])
+        return f"{shown}, …" if len(self.choices) > _SHOWN_MAX else shown
+
+
 @attrs.frozen
 class Other:
     """A run that differs in its chances, and does not fail in the same way."""
@@ -66,6 +105,7 @@ class Chances:
     order: Other | None = None  # another order of its tasks
     tried: int = 0  # runs that were made
     complete: bool = True  # whether all fitted into the bound
+    drawn: Drawn | None = None  # if neither makes a difference, and some of the first seeds pass: their choices do
 
     @property
     def decide(self) -> bool:
@@ -81,9 +121,19 @@ def tried(again: Redraws, fingerprint: Fingerprint | None, runs: Runs) -> Chance
     try:
         numbers = _other(lambda seed: runs.make(lambda: again.redrawn({}, seed)), again.entropy, fingerprint)
         order = _other(lambda seed: runs.make(lambda: again.reordered({}, seed)), again.entropy, fingerprint)
+        chances = Chances(numbers, order, runs.made - before)
+        if not chances.decide and isinstance(again, Draws) and again.choices:
+            return attrs.evolve(chances, drawn=_drawn(again, runs))
     except OverBudget:
         complete = False
     return Chances(numbers, order, runs.made - before, complete)
+
+
+def _drawn(again: Draws, runs: Runs) -> Drawn | None:
+    """How many of the first seeds pass with the choices that they draw; None where none does."""
+    attempts = [runs.make(functools.partial(again.drawn, seed)) for seed in range(TRIED_MAX)]
+    passed = sum(attempt.fingerprint is None for attempt in attempts)
+    return Drawn(tuple(sorted(again.choices)), len(attempts), passed) if passed else None
 
 
 def _other(run: Callable[[int], Attempt], own: int, fingerprint: Fingerprint | None) -> Other | None:

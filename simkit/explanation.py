@@ -105,7 +105,11 @@ class Explanation:
         short = "" if self.complete else f", as far as {self.runs} runs tell"
         if self.by_default:
             as_well = f", and {self.chances.tried} runs with other random numbers or in other orders fail as well"
-            return f"It fails by default: no fault, no choice and no pre-emption is needed{as_well * (self.chances.tried > 0)}."
+            as_well *= self.chances.tried > 0
+            if (drawn := self.chances.drawn) is not None:
+                all_at_0 = f"with all choices at their default ({drawn}), without a fault or pre-emption"
+                return f"It fails {all_at_0}{as_well}; {drawn.told}."
+            return f"It fails by default: no fault, no choice and no pre-emption is needed{as_well}."
         if self.chances.decide:
             return self._by_chance(name)
         if not parts:

@@ -40,6 +40,8 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - an address of the simulation
 EPHEMERAL_PORT_MIN = 49152
 PORT_MAX = 65535
 _UDP = stdlib_socket.IPPROTO_UDP
+#: Hosts that a message names.
+_HOSTS_SHOWN_MAX = 8
 #: Protocol, place and port.
 _Bound: TypeAlias = tuple[int, str, int]
 
@@ -93,8 +95,15 @@ class Network(Ether):
         if self._weather.foul and self._weather.strikes("dns", self.place_of(current_process()), name):
             raise stdlib_socket.gaierror(stdlib_socket.EAI_AGAIN, "Temporary failure in name resolution")
         if name != OUTSIDE and name not in self._world.hosts:
-            raise stdlib_socket.gaierror(stdlib_socket.EAI_NONAME, f"no host is called {name!r} in this simulation")
+            raise stdlib_socket.gaierror(stdlib_socket.EAI_NONAME, self._nobody(name))
         return self.address_of(name)
+
+    def _nobody(self, name: str) -> str:
+        """What to say of a host that there is not."""
+        hosts = [repr(one) for one in (*self._world.hosts, *self._aliases)]
+        more = [f"{len(hosts) - _HOSTS_SHOWN_MAX} more"] if len(hosts) > _HOSTS_SHOWN_MAX else []
+        there = ", ".join([*hosts[:_HOSTS_SHOWN_MAX], *more]) or "none yet: world.host(name) makes one"
+        return f"no host is called {name!r} in this simulation; hosts: {there}"
 
     def name_of(self, address: str) -> str | None:
         """Return the place that has `address`."""

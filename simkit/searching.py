@@ -61,9 +61,12 @@ class Counts:
         return self.points.never(points)
 
     def __str__(self) -> str:
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        schedules = "1 schedule" if self.schedules == 1 else f"{self.schedules} schedules"
+        steps = "1 step" if self.steps == 1 else f"{self.steps} steps"
         dropped = f", {self.redundant} dropped as redundant" if self.redundant else ""
         unknown = f", {self.inconclusive} inconclusive" if self.inconclusive else ""
-        return f"{self.runs} runs, {self.schedules} schedules, {self.steps} steps{dropped}{unknown}"
+        return f"{runs}, {schedules}, {steps}{dropped}{unknown}"
 
 
 @attrs.frozen
@@ -75,6 +78,7 @@ class Found:
     error: BaseException = attrs.field(repr=shown_of)
     case: Case
     path: Path | None = None  # where the case was saved
+    program: str = "program"  # as its function is called, for a line to type
 
     def __bool__(self) -> bool:
         return True
@@ -90,7 +94,7 @@ class Found:
                 f"{self.case.target['program']} fails: {error}",
                 f"found by {self.strategy} after {self.counts}",
                 kept,
-                f"again: simkit.replay({again}, program)",
+                f"again: simkit.replay({again}, {self.program})",
             ]
         )
 
@@ -172,7 +176,7 @@ def search(
         return NotFound(exploration.name, progress.counts(), progress.exhausted)
     case = failure.case(exploration.name, seed, target or _name(program))
     path = None if save is None else case.save(save)
-    return Found(exploration.name, progress.counts(), failure.error, case, path)
+    return Found(exploration.name, progress.counts(), failure.error, case, path, _called(program))
 
 
 class _Progress:
@@ -271,6 +275,12 @@ class _Failure:
             digest=self.outcome.digest,
             ladder=Ladder.of(self.outcome.trace),
         )
+
+
+def _called(program: Program) -> str:
+    """The name of its function; of what has none, what it is."""
+    name = str(getattr(program, "__name__", ""))
+    return name if name.isidentifier() else "program"
 
 
 def _name(program: Program) -> str:

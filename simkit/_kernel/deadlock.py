@@ -45,10 +45,11 @@ class DeadlockError(SimkitError):
         listed = "\n".join(f"    {line}" for line in lines[:_LISTED_MAX])
         if more > 0:
             listed += f"\n    … and {more} more"
+        wait = "1 task waits" if len(lines) == 1 else f"{len(lines)} tasks wait"
         error = cls(
             Problem(
                 "deadlock",
-                f"nothing is runnable and no timer is set; {len(lines)} tasks wait:\n{listed}",
+                f"nothing is runnable and no timer is set; {wait}:\n{listed}",
                 f"the simulation, at {now_ns} ns",
                 "a task that can go on, or a timer",
                 "the task that should have woken one of these has ended, was killed, or waits itself",

@@ -43,6 +43,8 @@ class Retrial:
         self._failure = failure or _by_error
         self._kernel: KernelName = kernel
         self._guard = guard
+        #: The choices, by label and key, that any run so far was to make.
+        self.choices: set[tuple[str, str]] = set()
 
     def __call__(self, departures: Departures, plan: Plan) -> Attempt:
         """Run once."""
@@ -50,26 +52,31 @@ class Retrial:
 
     def run(self, departures: Departures, plan: Plan) -> tuple[Attempt, Outcome[Any]]:
         """Run once, and give the whole outcome as well; its schedule and departures make a case."""
-        return self._run(departures, LooseSchedule(plan), self.entropy)
+        return self._run(Tape.from_departures(departures, entropy=self.entropy), LooseSchedule(plan))
 
     def redrawn(self, departures: Departures, seed: int) -> Attempt:
         """Run once by the default schedule, with the random numbers of `seed` in place of the first run's."""
-        return self._run(departures, LooseSchedule(), seed)[0]
+        return self._run(Tape.from_departures(departures, entropy=seed), LooseSchedule())[0]
+
+    def drawn(self, seed: int) -> Attempt:
+        """Run once by the default schedule, with everything drawn from `seed`, choices too."""
+        return self._run(Tape.from_seed(seed), LooseSchedule())[0]
 
     def reordered(self, departures: Departures, seed: int) -> Attempt:
         """Run once in an order drawn from `seed`."""
         uniform = Tape.from_seed(seed).stream("order").random_source("walk").random
-        return self._run(departures, DrawnOrder(uniform), self.entropy)[0]
+        return self._run(Tape.from_departures(departures, entropy=self.entropy), DrawnOrder(uniform))[0]
 
-    def _run(self, departures: Departures, strategy: LooseSchedule, entropy: int) -> tuple[Attempt, Outcome[Any]]:
+    def _run(self, tape: Tape, strategy: LooseSchedule) -> tuple[Attempt, Outcome[Any]]:
         outcome = run(
             self._main,
-            tape=Tape.from_departures(departures, entropy=entropy),
+            tape=tape,
             strategy=strategy,
             kernel=self._kernel,
             limits=self._limits,
             guard=self._guard,
         )
+        self.choices |= tape.asked().keys()
         attempt = Attempt(
             self._failure(outcome), outcome.departures, strategy.plan(), tuple(strategy.moves), outcome.steps
         )

@@ -255,6 +255,32 @@ def test_what_fails_whatever_the_chances_are_says_how_many_were_tried() -> None:
     )
 
 
+def test_choices_that_most_seeds_draw_otherwise_are_told() -> None:
+    """What fails only with every choice at its default does not always fail, and is not said to."""
+
+    async def main(world: simkit.World) -> None:
+        assert world.tape.stream("load").choose("0", 4) > 0
+
+    explanation = by_default(main)
+    passed = sum(simkit.run(main, tape=simkit.Tape.from_seed(seed)).error is None for seed in range(10))
+    assert 1 < passed < 10
+    assert str(explanation) == (
+        "It fails with all choices at their default (load/0#0 = 0), without a fault or pre-emption, and 20 runs with other "
+        f"random numbers or in other orders fail as well; of the first 10 seeds, which draw their choices, {passed} pass."
+    )
+
+
+def test_choices_that_no_seed_passes_with_do_not_matter() -> None:
+    """The program is broken, whatever is drawn."""
+
+    async def main(world: simkit.World) -> None:
+        assert world.tape.stream("load").choose("0", 4) > 4
+
+    assert str(by_default(main)).startswith(
+        "It fails by default: no fault, no choice and no pre-emption is needed, and 20 runs"
+    )
+
+
 def test_other_numbers_that_fail_otherwise_are_told() -> None:
     """They do not pass, and the sentence says what they do."""
 

@@ -309,6 +309,16 @@ def test_a_deadlock_lists_tasks_and_where_each_waits(kernel: str) -> None:
 
 
 @both_kernels
+def test_a_deadlock_of_one_task_is_of_one(kernel: str) -> None:
+    """It waits."""
+
+    async def main(_world: World) -> None:
+        await trio.sleep_forever()
+
+    assert "; 1 task waits:\n" in str(simulate(main, kernel).error)
+
+
+@both_kernels
 def test_a_deadlock_names_no_lines_of_libraries(kernel: str) -> None:
     """A task without a line of the program's is told by the function that it was started with."""
 

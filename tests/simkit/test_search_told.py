@@ -42,16 +42,31 @@ def test_what_was_found_is_told_in_a_few_lines(tmp_path: Path) -> None:
         f"{name} fails: AssertionError: 1 of 2",
         f"found by random after {found.counts}",
         "case not saved: search(…, save=folder) keeps it",
-        "again: simkit.replay(found.case, program)",
+        "again: simkit.replay(found.case, lost_update)",
     ]
     saved = search(lost_update, "random", save=tmp_path)
     assert saved
     path = tmp_path / f"{saved.case.id}.json"
     assert str(saved).splitlines()[2:] == [
         f"case {saved.case.id}, saved as {path}",
-        f"again: simkit.replay({str(path)!r}, program)",
+        f"again: simkit.replay({str(path)!r}, lost_update)",
     ]
     assert simkit.replay(path, lost_update).answer == "reproduced"
+
+
+def test_one_run_is_one_run() -> None:
+    """And what has no name of a function is called the program."""
+
+    class Broken:
+        async def __call__(self, _world: World) -> None:
+            await trio.lowlevel.checkpoint()
+            raise ValueError
+
+    found = search(Broken(), "random")
+    assert found
+    _, counted, _, again = str(found).splitlines()
+    assert counted.startswith("found by random after 1 run, 1 schedule, ")
+    assert again == "again: simkit.replay(found.case, program)"
 
 
 def test_that_nothing_was_found_is_told_with_how_much_that_says() -> None:
