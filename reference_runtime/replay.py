@@ -17,10 +17,9 @@ id alone and take no number, so that one draw more shifts nothing. The check of 
 from __future__ import annotations
 
 import json
-import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import attrs
@@ -41,18 +40,17 @@ from reference_runtime.commands import (
     Made,
     Misuse,
     Outcome,
-    Raised,
     Returned,
     Stopped,
     TooLong,
     Trouble,
 )
+from reference_runtime.endings import CONTEXT_ONLY, ended_by, whatever_it_raises
 from reference_runtime.model import Json, canonical, digest
 from reference_runtime.naming import command_of, fault_of_ask, named, slot_of
-from reference_runtime.whereabouts import awaited, foreign, frames_of, lacks_a_loop, reason_of, said, text_of
+from reference_runtime.whereabouts import foreign
 
-_CONTEXT_ONLY = "a workflow may await operations of its context only"
-_JSON = "expected null, truth values, numbers, texts, and lists and dicts of these, whose keys are texts"
+JSON = "expected null, truth values, numbers, texts, and lists and dicts of these, whose keys are texts"
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
 COMMANDS_MAX = 10_000
 #: How often a coroutine that is let go may refuse to end.
@@ -134,6 +132,11 @@ class Replay:
         except TooLong as late:  # no async function: one of those begins with its first step
             self.trouble = Misuse(str(late))
             return
+        except TypeError as error:  # none of its code has run: it is called with what it does not take
+            self.trouble = Misuse(
+                f"a workflow takes its context and one input, as in `async def f(ctx, input)`; {error}"
+            )
+            return
         if not isinstance(begun, Coroutine):
             self.trouble = Misuse(
                 f"a workflow is an async function that returns; this one gave {type(begun).__qualname__}"
@@ -182,7 +185,7 @@ class Replay:
         """Let go of the function, wherever it is; it can issue nothing more."""
         for branch in reversed(self._branches):
             for _ in range(CLOSES_MAX):
-                with _whatever_it_raises(), self._bound():
+                with whatever_it_raises(), self._bound():
                     branch.coroutine.close()
                     break
 
@@ -226,9 +229,9 @@ class Replay:
             self._refuse_foreign(branch, asked)
 
     def _refuse_foreign(self, branch: _Branch, asked: object) -> None:
-        message = f"{_CONTEXT_ONLY}; {foreign(branch.coroutine, asked)}"
+        message = f"{CONTEXT_ONLY}; {foreign(branch.coroutine, asked)}"
         self.trouble = Misuse(message)
-        with _whatever_it_raises():
+        with whatever_it_raises():
             branch.coroutine.throw(ForeignAwait(message))  # so that what it entered is left in order
 
     # -- commands
@@ -247,7 +250,7 @@ class Replay:
         try:
             self._issue(branch, str(leaf["op"]), id_, leaf)
         except (TypeError, ValueError, RecursionError) as error:
-            self.trouble = Misuse(f"{leaf['op']} {id_!r:.80} says what is no JSON ({error}); {_JSON}")
+            self.trouble = Misuse(f"{leaf['op']} {id_!r:.80} says what is no JSON ({error}); {JSON}")
             return
         early = self._early.pop(id_, None) if ask.waits else NOTED
         if early is not None:
@@ -369,7 +372,11 @@ class Replay:
 
     def _finish(self, value: Any, error: BaseException | None) -> None:
         if error is not None and not isinstance(error, ContinueAsNew):
-            self._raised(error)
+            ended = ended_by(error)
+            if isinstance(ended, Misuse):
+                self.trouble = ended
+            else:
+                self.end = ended
         elif (forgotten := self._made.forgotten()) is not None:
             self.trouble = Misuse(
                 f"the function is over, and {forgotten} was made but never awaited, so it was not done;"
@@ -379,27 +386,6 @@ class Replay:
             self.end = Continued(error.state)
         else:
             self.end = Returned(value)
-
-    def _raised(self, error: BaseException) -> None:
-        """End by an error, unless it is what an await of another package comes to where no event loop runs."""
-        frames = frames_of(error)
-        if lacks_a_loop(error, frames):
-            self.trouble = Misuse(f"{_CONTEXT_ONLY}; {awaited(frames)} ({type(error).__name__}: {text_of(error)})")
-        elif (reason := reason_of(error)) is not None:
-            self.end = Raised(reason)
-        else:
-            self.end = Raised(said(error, frames), "".join(traceback.format_tb(error.__traceback__)))
-
-
-@contextmanager
-def _whatever_it_raises() -> Iterator[None]:
-    """For a function that is let go: what it has to say to that is of no interest."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001, S110 - as above
-        pass
 
 
 def _name(branch: _Branch, name: str) -> str:

@@ -26,7 +26,7 @@ from reference_runtime.documents import INTERPRETER
 from reference_runtime.handle import UNSAYABLE, Handle, Patience
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
-from reference_runtime.replay import Replay
+from reference_runtime.replay import JSON, Replay
 from reference_runtime.rpc import LINE_BYTES_MAX
 from reference_runtime.turns import accepted
 from reference_runtime.workflow import Context, Workflow
@@ -86,7 +86,13 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     warm.length += len(commands)
     warm.replay.recorded()
     said = {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
-    if (size := len(json.dumps(said))) > LINE_BYTES_MAX - MARGIN_BYTES:
+    try:
+        size = len(json.dumps(said))
+    except (TypeError, ValueError, RecursionError) as error:
+        return _troubled(
+            f"refused: workflow {warm.workflow!r} {_ended(warm.replay.end)}, which is no JSON ({error}); {JSON}"
+        )
+    if size > LINE_BYTES_MAX - MARGIN_BYTES:
         return _troubled(
             f"refused: what one turn asks for is {size} bytes of JSON; at most {LINE_BYTES_MAX - MARGIN_BYTES}"
         )
@@ -120,6 +126,16 @@ def _end(end: End | None) -> Json:
         case Continued(state):
             return {"continued": state}
     return {}
+
+
+def _ended(end: End | None) -> str:
+    """With what a function has ended, in words."""
+    match end:
+        case Returned(value):
+            return f"returned {value!r:.80}"
+        case Continued(state):
+            return f"goes on with {state!r:.80}"
+    return "asks for something"
 
 
 class Runner:

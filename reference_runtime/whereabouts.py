@@ -75,9 +75,13 @@ def reason_of(error: BaseException) -> str | None:
 
 def said(error: BaseException, frames: Frames) -> str:
     """An error as a reason, with the innermost line that is neither Python's own nor this package's."""
-    words = f"raised: {type(error).__name__}: {text_of(error)}"
+    return f"raised: {type(error).__name__}: {text_of(error)}{place(frames)}"
+
+
+def place(frames: Frames) -> str:
+    """The innermost line of them that is not Python's own, as ` (FILE:LINE)`; empty where there is none."""
     users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
-    return f"{words} ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else words
+    return f" ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else ""
 
 
 def _package(frame: FrameType) -> str:

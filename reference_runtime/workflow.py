@@ -18,7 +18,9 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import attrs
 
 from reference_runtime.commands import DRAW, Ask, ContinueAsNew, Join, Made, Outcome, Stopped
+from reference_runtime.guessing import meant
 from reference_runtime.importing import names_in
+from reference_runtime.misuse import WrongUse, told
 from reference_runtime.model import Json, Refusal
 from reference_runtime.spelling import FIELDS
 
@@ -26,6 +28,7 @@ __all__ = ["Context", "Function", "OperationFailed", "Stopped", "Workflow", "loa
 
 #: What an approval may be about: of these nothing begins before the decision.
 APPROVED = ("call", "model")
+_APPROVABLE = " or ".join(f"ctx.{one}(..., id=...)" for one in APPROVED)
 
 
 class OperationFailed(Exception):  # noqa: N818 - it is how an operation ended, not a fault
@@ -48,8 +51,15 @@ class Context:
     segment: int = 1
     _made: Made = attrs.field(factory=Made, eq=False, repr=False)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        raise WrongUse(f"ctx has no {name!r}{meant(name, known)}; it has {', '.join(known)}")
+
     # -- operations
 
+    @told
     def call(
         self,
         tool: str,
@@ -66,6 +76,7 @@ class Context:
         said = {"service": tool, "params": dict(params or {}), "carries": list(carries), "script": list(script)}
         return self._ask("call", tool, {**said, **_terms("call", limits)}, _answer, id)
 
+    @told
     def model(
         self, prompt: str, tokens: int, *, id: str | None = None, carries: Iterable[str] = (), **limits: Any
     ) -> Ask[Json]:
@@ -73,14 +84,17 @@ class Context:
         said = {"prompt": prompt, "tokens": tokens, "script": [], "carries": list(carries), **_terms("model", limits)}
         return self._ask("model", "model", said, _answer, id)
 
+    @told
     def wait(self, signal: str, *, timeout_ns: int | None = None, id: str | None = None) -> Ask[Json | None]:
         """Wait for a signal of this name, also one that came before; its payload, or None after `timeout_ns`."""
         return self._ask("wait", signal, {"signal": signal, **_given(timeout_ns=timeout_ns)}, _payload, id)
 
+    @told
     def sleep(self, ns: int, *, id: str | None = None) -> Ask[None]:
         """Let at least `ns` nanoseconds pass, through restarts."""
         return self._ask("sleep", "sleep", {"ns": ns}, _nothing, id)
 
+    @told
     def approve(self, call: Ask[Any], *, validity_ns: int | None = None, id: str | None = None) -> Ask[str]:
         """Have a human decide on a call, also of a model, which is awaited afterwards and needs an explicit id; its nonce.
 
@@ -88,15 +102,17 @@ class Context:
         Given up, in a race say, the call raises `OperationFailed` when it is awaited, unless it was asked about anew.
         Where it is the call that was given up, the approval raises it.
         """
+        if not isinstance(call, Ask):
+            raise WrongUse(f"ctx.approve: {call!r:.80} can be approved by nobody; expected {_APPROVABLE}, not awaited")
         if (kind := call.leaf["op"]) not in APPROVED:
-            can = " or ".join(f"ctx.{one}(..., id=...)" for one in APPROVED)
-            raise ValueError(f"no {kind} can be approved; what can be is {can}")
+            raise WrongUse(f"no {kind} can be approved; what can be is {_APPROVABLE}")
         if call.id is None:
-            raise ValueError("the call to approve needs an id of its own: ctx.call(..., id=...)")
+            raise WrongUse("the call to approve needs an id of its own: ctx.call(..., id=...)")
         self._made.use(call)
         said = {"of": call.id, **_given(validity_ns=validity_ns), "action": {**call.leaf, "id": call.id}}
         return self._ask("approve", "approve", said, _nonce, id)
 
+    @told
     def child(self, plan: Mapping[str, Any], *, id: str | None = None, **terms: Any) -> Ask[Any]:
         """Have a task of its own done, and wait for it unless `detached`; its result: what its function returned, or of a plan
         the accepted nonces by operation. That of a detached one is not waited for: None. `terms` as in a plan. Raises
@@ -104,6 +120,7 @@ class Context:
         """
         return self._ask("child", "child", {"plan": dict(plan), **_terms("child", terms)}, _result, id)
 
+    @told
     def artifact(
         self, name: str, size: int, *, parts: int = 1, carries: Iterable[str] = (), id: str | None = None
     ) -> Ask[Json]:
@@ -112,10 +129,12 @@ class Context:
             "artifact", name, {"name": name, "size": size, "parts": parts, "carries": list(carries)}, _answer, id
         )
 
+    @told
     def check(self, of: str, *, id: str | None = None, **terms: Any) -> Ask[Json]:
         """Have the artifact made by operation `of` checked. Raises `OperationFailed` when it does not pass."""
         return self._ask("check", "check", {"of": of, "script": [], **_terms("check", terms)}, _answer, id)
 
+    @told
     def compensate(
         self, of: str, tool: str, params: Mapping[str, Any], *, id: str | None = None, **limits: Any
     ) -> Ask[None]:
@@ -129,24 +148,29 @@ class Context:
 
     # -- what a run must not find out for itself
 
+    @told
     def now(self) -> Ask[int]:
         """The wall clock's time in nanoseconds, read once."""
         return self._ask(DRAW, "time", {"kind": "time"}, lambda outcome: int(_nonce(outcome)), None)
 
+    @told
     def random(self) -> Ask[float]:
         """A number from 0 up to 1, drawn once."""
         return self._ask(DRAW, "random", {"kind": "random"}, lambda outcome: float(_nonce(outcome)), None)
 
+    @told
     def uuid(self) -> Ask[str]:
         """A fresh identifier, drawn once."""
         return self._ask(DRAW, "uuid", {"kind": "uuid"}, _nonce, None)
 
     # -- control
 
+    @told
     def gather(self, *parts: Awaitable[Any]) -> Join:
         """Several operations or coroutines side by side: all values, in order. When one raises, the rest is stopped."""
         return self._join("all", parts)
 
+    @told
     def race(self, *parts: Awaitable[Any]) -> Join:
         """The first to end: its index and value. The others are stopped; what they had not begun is skipped."""
         return self._join("first", parts)
@@ -155,6 +179,7 @@ class Context:
         """Begin anew with `state` (JSON) as input and an empty history; signals nobody has taken are kept."""
         raise ContinueAsNew(state)
 
+    @told
     def operation(self, leaf: Mapping[str, Any], *, waits: bool = True) -> Ask[Outcome]:
         """Any operation, as a plan writes it, with its id; how it ended."""
         body = {name: value for name, value in leaf.items() if name != "id"}
@@ -172,6 +197,8 @@ class Context:
         *,
         waits: bool = True,
     ) -> Ask[Any]:
+        if not isinstance(id_, str | None):
+            raise WrongUse(f"ctx.{op}: id is {id_!r:.80}; expected a text")
         # what was refused for good is for the function to decide about, so it does not by itself fail the task
         leaf = {"op": op, **said, "tolerate": True} if waits else {"op": op, **said}
         return self._made.note(Ask(name, leaf, read, id_, waits))
@@ -221,9 +248,10 @@ def _workflows_in(module: str) -> list[Workflow]:
 
 
 def _terms(op: str, given: Mapping[str, Any]) -> Json:
-    """What is said of an operation beside its arguments. Raises TypeError, as for any that a function does not have."""
+    """What is said of an operation beside its arguments. Raises `WrongUse`."""
     if unknown := [name for name in given if name not in FIELDS[op]]:
-        raise TypeError(f"{op}() has no {', '.join(unknown)}; it has {', '.join(FIELDS[op])}")
+        guess = meant(unknown[0], FIELDS[op])
+        raise WrongUse(f"{op}() has no {', '.join(unknown)}; it has {', '.join(FIELDS[op])}{guess}")
     return _given(**given)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reference_runtime.commands import Continued, Made, Raised, Returned
+from reference_runtime.commands import Continued, Made, Outcome, Raised, Returned
 from reference_runtime.replay import Replay
 from reference_runtime.workflow import Context, OperationFailed
 from tests.replay_rig import CTX, begin, ok
@@ -148,18 +148,18 @@ def test_an_error_is_told_with_the_users_own_line():
     async def decodes():
         json.loads("{")
 
-    async def misspells():
-        await CTX.gather(CTX.wait("never"), _coloured())
+    async def reads():
+        await CTX.gather(CTX.wait("never"), _misread())
 
-    for function, where in ((decodes, decodes), (misspells, _coloured)):
+    for function, where in ((decodes, decodes), (reads, _misread)):
         end = begin(function).end
         assert isinstance(end, Raised)
         assert end.reason.endswith(f" (test_replay_ends.py:{where.__code__.co_firstlineno + 1})")
         assert f"{function.__code__.co_firstlineno + 1}, in {function.__name__}" in end.trace
 
 
-async def _coloured() -> None:
-    await CTX.call("ledger", colour="red")
+async def _misread() -> None:
+    CTX.now().read(Outcome("time#1", "succeeded", {"nonce": "late"}))
 
 
 @pytest.mark.parametrize(
