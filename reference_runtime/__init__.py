@@ -20,12 +20,14 @@ The map, from the bottom up; each module imports only what stands above it:
   embedded: asks in one process;
 - credentials, tools, wire: the outside, its secrets, and what its answers mean; performing: operations that are many
   requests; worker: intent, call, report;
-- commands, naming, replay, workflow, interpreter: the other style, async functions driven by their history; whereabouts: which
-  line of theirs something is about; bounding: how long they may compute; turns, turn_verbs and
+- commands, naming, replay, workflow, interpreter: the other style, async functions driven by their history; misuse, endings,
+  whereabouts: what is wrong with them, and on which line; bounding: how long they may compute; turns, turn_verbs and
   runner: how these move in the store, the server and a worker;
-- unparking: another chance for what was put aside; ids: what may be one; connections: how many, and for how long;
-  recognising: a secret however it is written; binding: which log belongs to the file;
-- log: events and ids, one JSON object a line; memory: what was freed is kept; durations: as people write them;
+- unparking: another chance for what was put aside; vouching, vouch_verb: a person's word for what nobody could establish; ids:
+  what may be one; connections: how many, and for how long; recognising: a secret however it is written; binding: which log
+  belongs to the file;
+- log: events and ids, one JSON object a line; memory: what was freed is kept; durations: as people write them; reading,
+  guessing, importing: a command line, what was probably meant, and the modules it names;
 - __main__: `python -m reference_runtime serve | worker | submit | status | tasks | signal | decide | events | … | doctor`.
 
 It imports nothing of this project, runs on a real machine as it is, and under the simulated one unchanged.

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from reference_runtime.commands import Outcome
+from reference_runtime.commands import Outcome, Raised
+from reference_runtime.documents import workflow_of
 from reference_runtime.model import UNKNOWN
 from reference_runtime.promises import SEMANTICS
 from reference_runtime.replay import Replay
@@ -140,6 +141,25 @@ def test_the_agent_notes_its_undo_before_it_pays():
     replay.close()
 
 
+def test_the_order_undoes_what_it_took_when_nobody_writes():
+    """Its wait has an end, and its child is a workflow with its input."""
+    made: dict[str, Any] = {}
+    (text,) = [block for block in _blocks("python") if 'workflow("order")' in block]
+    exec(text, made)
+    for payload, comes_to in ((None, "raised: TimeoutError: no letter within a day"), ({"text": "120"}, "invoice")):
+        replay = Replay(lambda: made["order"].function(Context("t"), "Ada"))
+        replay.deliver(Outcome("take", "succeeded", {"nonce": "n"}))
+        replay.deliver(Outcome("letter#1", "succeeded", payload))
+        assert replay.check() is None
+        assert (replay.fresh[0].kind, replay.fresh[0].spec["of"]) == ("compensate", "take")
+        if isinstance(replay.end, Raised):
+            assert replay.end.reason.startswith(comes_to)
+        else:
+            assert workflow_of(replay.fresh[-1].spec["plan"]) == (comes_to, {"from": "Ada", "text": "120"})
+            assert payload is not None
+        replay.close()
+
+
 def test_the_tools_of_the_guide_are_those_there_are():
     """Each is in its table, with what becomes of a lost answer by the promise it makes."""
     rows = re.findall(
@@ -156,11 +176,12 @@ def test_the_guide_is_true(tmp_path, shell):
         named = re.match(r"# (\w+\.py)\n", text)
         if named:
             (tmp_path / named[1]).write_text(text.replace("7500", str(shell.outside)), encoding="utf-8")
-    letter, till = _blocks("json")
+    letter, post, till = _blocks("json")
+    (tmp_path / "post.json").write_text(post, encoding="utf-8")
     (tmp_path / "letter.json").write_text(letter, encoding="utf-8")
     (tmp_path / "till.json").write_text(till, encoding="utf-8")
     for block in _blocks("console"):
         for command, shown in _steps(block):
             _follow(shell, command, shown)
     assert shell.is_left_alone(), shell.type("jobs -l")
-    assert (tmp_path / "payments.txt").read_text(encoding="utf-8") == "120 to DE89\n"
+    assert (tmp_path / "payments.txt").read_text(encoding="utf-8") == "120 to DE89\n1 to DE01\n"
