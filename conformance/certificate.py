@@ -257,8 +257,8 @@ def _describe(error: BaseException, wanted: type | None) -> str:
 
 
 def _check_is_one(text: str, where: str) -> None:
-    """One that breaks off begins as one all the same."""
-    if text.lstrip()[:1] in {"{", "["}:
+    """One that breaks off begins as one all the same; a list is some other JSON, or the head of a file of settings."""
+    if text.lstrip()[:1] == "{" or (text.lstrip()[:1] == "[" and _is_json(text)):
         return
     first = next((line for line in text.splitlines() if line.strip()), "")
     what = f"the file begins with {first[:_SHOWN_CHARS]!r}" if first else "the file is empty"
@@ -271,6 +271,14 @@ def _check_is_one(text: str, where: str) -> None:
             "certificates are kept in .simkit/certificates unless --out says otherwise",
         )
     )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parse_json(text: str, where: str) -> Any:

@@ -171,7 +171,7 @@ def mutants(
     Raises `SimkitError` for another target than the reference runtime, or for a name that means nothing.
     """
     parsed = targets.parse(target, config)
-    check_target(parsed)
+    check_target(parsed, "these are broken forms of it; `simkit certify` judges another target")
     names = chosen(only)
     options = {"only": ", ".join(only), "mutants": len(names)}
     emit(CampaignBegan(parsed.title, "mutants", "simulated", None, options))
@@ -183,8 +183,8 @@ def mutants(
     return summarise(judged, len(names))
 
 
-def check_target(target: Target) -> None:
-    """Raises `SimkitError` when `target` has no mutants."""
+def check_target(target: Target, hint: str = "leave --mutant away, or run the mutant with -t reference") -> None:
+    """Raises `SimkitError` when `target` has no mutants; `hint`: what to do then."""
     if target.name != "reference":
         raise SimkitError(
             Problem(
@@ -192,7 +192,7 @@ def check_target(target: Target) -> None:
                 f"mutants are of the reference runtime; {target.name} has none",
                 f"-t {target.text}",
                 "-t reference",
-                "leave --mutant away, or run the mutant with -t reference",
+                hint,
             )
         )
 

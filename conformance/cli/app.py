@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from conformance import events as e
 from conformance import reporters, tracefile
-from conformance.cli import certificates, engine, explain, listing, streams, usage
+from conformance.cli import certificates, engine, explain, listing, mistyped, streams, usage
 from conformance.cli.options import (
     PLAIN,
     Boundaries,
@@ -367,20 +367,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _refuse(_usage(error, words), words)
+        return _refuse(mistyped.problem(error, words, app), words)
     except SimkitError as error:  # before there was a session to tell it
         return _refuse(error.problem, words)
     except Exception:  # noqa: BLE001 - Python's own exit code would mean a violation
         traceback.print_exc()
         return int(ExitCode.INTERNAL)
     return int(code or 0)
-
-
-def _usage(error: CycloptsError, words: Sequence[str]) -> Problem:
-    error.verbose = False
-    command = next((word for word in words if word in app), "")
-    hint = f"`simkit {command} --help` tells the options" if command else "`simkit --help` tells the commands"
-    return Problem("usage", str(error).strip(), usage.program(words), "", hint)
 
 
 def _refuse(problem: Problem, words: Sequence[str]) -> int:

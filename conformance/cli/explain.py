@@ -4,6 +4,7 @@ case, a certificate or a word that reports use, in words, as `Explained` events.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,13 +73,21 @@ def _unknown(wanted: str) -> SimkitError:
     profiles = dict.fromkeys(one.profile for one in promises.values())
     ids = (*promises, *profiles, *listing.faults(), *codes.CODES, *listing.mutant_registry())
     names = (*ids, *happenings.known(), *vocabulary.known(), *stories.known())
-    hint = f"{usage.nearest(wanted, names)} `simkit explain` lists everything".strip()
+    hint = f"{_numbered(wanted) or usage.nearest(wanted, names)} `simkit explain` lists everything".strip()
     expected = (
         "an obligation, a group, a profile, an anomaly, a verdict, a tier, a requirement set, a fault, an interruption, a "
         "story, a scenario, a service, a mutant, an error code, an exit code, a case or a certificate"
     )
     what = f"nothing is called {wanted!r}"
     return SimkitError(Problem("explain-unknown", what, "command line", expected, hint))
+
+
+def _numbered(wanted: str) -> str:
+    """Of a reported fault that there is not: which there are, for no number is near another."""
+    if not re.fullmatch(r"F\d+", wanted, re.IGNORECASE):
+        return ""
+    numbers = list(listing.faults())
+    return f"reported faults are {numbers[0]} to {numbers[-1]};"
 
 
 def known() -> Iterator[e.Listed | e.ObligationListed]:

@@ -255,6 +255,13 @@ def test_json_that_is_no_object_is_refused() -> None:
     assert "error[certificate-schema]: schema is None" in refused("[]")
 
 
+def test_a_file_of_settings_did_not_break_off() -> None:
+    """It begins with a bracket, too, and nothing of it is missing."""
+    assert "error[not-a-certificate]: the file begins with '[build-system]'" in refused(
+        '[build-system]\nrequires = ["x"]\n'
+    )
+
+
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     """A path that leads nowhere is told as such."""
     with pytest.raises(SimkitError, match="certificate-missing"):

@@ -61,6 +61,29 @@ def test_usage_errors_say_what_to_type(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("run --scenario tour", "there is `simkit replay --scenario`"),
+        ("certify naive --mutant no-key", "there is `simkit run --mutant`, `simkit replay --mutant`"),
+        ("replay abc --until soon", "expected: --until and a whole number"),
+        ("run -t reference --shrink-seconds long", "expected: --shrink-seconds and a number"),
+        ("explain F99", "reported faults are F01 to F"),
+        ("explain f099", "reported faults are F01 to F"),
+    ],
+)
+def test_what_is_mistyped_is_told_with_what_there_is(words: str, told: str, capsys: Any) -> None:
+    """Which command has the option, what a value should be, and between which numbers."""
+    assert cli.main(words.split()) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_no_number_of_a_fault_is_near_another(capsys: Any) -> None:
+    """Two that look alike have nothing to do with each other."""
+    cli.main(["explain", "F99"])
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_a_usage_error_is_an_event_in_json(capsys: Any) -> None:
     """Programs that read the stream learn of a usage error there."""
     for words in ("run --format json", "run --form --format json"):

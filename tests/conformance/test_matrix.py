@@ -185,6 +185,14 @@ def test_only_the_reference_runtime_has_mutants() -> None:
         matrix.check_target(targets.parse("naive"))
 
 
+def test_a_hint_names_no_option_that_the_command_has_not() -> None:
+    """`mutants` takes no --mutant to leave away."""
+    options: Any = {"config": None, "only": (), "seeds": 0, "jobs": 1, "emit": lambda _: None, "stopping": never}
+    with pytest.raises(SimkitError) as caught:
+        mutants("naive", **options)
+    assert "--mutant" not in str(caught.value)
+
+
 def test_stopped_in_the_middle_what_was_judged_is_kept() -> None:
     """It is no success: the rest is not known."""
     one = e.MutantJudged("no-key", "EFF-1", "caught")
