@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.events import Row
 from scenarios import history as h
+from scenarios.interruption import actions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,6 +37,7 @@ def rows(history: h.History, evidence: Collection[int], limit: int = ROWS_MAX) -
         if index > expected:
             table.append(_gap(history.events[expected:index], event.at_ns - first_ns))
         lane, text = _tell(event, units, calls, asks)
+        text += _lag(history.events, index)
         table.append(Row(event.at_ns - first_ns, lane, text, index in evidence, index))
         expected = index + 1
     if chosen and len(history.events) > expected:
@@ -60,7 +62,7 @@ def whole(history: h.History) -> tuple[Row, ...]:
             table[-1] = Row(table[-1].at_ns, lane, _folded(text, repeated), index=table[-1].index)
             continue
         repeated = int(_is_poll(event, polls))
-        table.append(Row(event.at_ns - first_ns, lane, text, index=index))
+        table.append(Row(event.at_ns - first_ns, lane, text + _lag(history.events, index), index=index))
     return tuple(table)
 
 
@@ -208,6 +210,21 @@ def _tell(
             return KIT, _CLOSED[event.reason]
         case _:
             return KIT, _kit(event)
+
+
+def _lag(events: Sequence[h.Event], index: int) -> str:
+    """How long after the signal a killed process was seen to be gone, in words; empty for no time, and for other events.
+
+    What the table shows in between had been sent before the signal, or in the moment that it took to arrive.
+    """
+    event = events[index]
+    if not isinstance(event, h.Died) or event.cause != "killed":
+        return ""
+    last = next((one for one in reversed(events[:index]) if isinstance(one, h.Fired | h.Died)), None)
+    if not isinstance(last, h.Fired) or actions_of(last.label)[:1] != ("kill",):
+        return ""
+    ms = (event.at_ns - last.at_ns) // 1_000_000
+    return f", seen to be gone {ms} ms after the signal" if ms else ""
 
 
 _CLOSED = {

@@ -19,6 +19,8 @@ SILENT = (e.RunFinished, e.VerdictReached)
 COLUMNS = ("obligation", "verdict", "exercised", "anomalies / observed")
 #: The line under that table.
 LEGEND = "exercised a/b: put to the test a times, and at least b are needed to say anything"
+#: And under one in which something is broken that nobody claims.
+_UNPROMISED = "not-claimed, violated: the target does not promise it; told as it was seen, and no failure"
 #: Obligations that one sentence names at most.
 _NAMED_MAX = 10
 
@@ -145,7 +147,9 @@ def legend(tally: Tally) -> list[str]:
     idle, untested = sum(map(_is_idle, tally.verdicts)), len(_untested(tally))
     left = [f"{counted(untested, 'obligation')} not put to the test by any of these runs"] if untested else []
     left += [f"{counted(idle, 'obligation')} not claimed, of which nothing was observed"] if idle else []
-    return [LEGEND, *([f"not shown: {', and '.join(left)}; --format json has all"] if left else [])]
+    broken = any(one.verdict.outcome == "not-claimed" and one.verdict.anomalies for one in tally.verdicts)
+    hidden = [f"not shown: {', and '.join(left)}; --format json has all"] if left else []
+    return [LEGEND, *([_UNPROMISED] if broken else []), *hidden]
 
 
 def _untested(tally: Tally) -> list[e.VerdictReached]:
@@ -182,7 +186,7 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
             ("", f"{profile} as far as this world covers it: nothing is said of {', '.join(ids)}")
             for profile, ids in event.uncovered.items()
         ),
-        *(("refused", f"{profile}: {reason}") for profile, reason in event.refused.items()),
+        *(("refused", f"{profile}: {_refusal(reason)}") for profile, reason in event.refused.items()),
         ("mutants", f"{event.mutants_caught} of {event.mutants_total} caught by these judges"),
         ("durability", _DURABILITY.get(event.durability, event.durability)),
         ("certificate", event.path or "not written"),
@@ -190,6 +194,22 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
     absent = {"mutants": not event.mutants_total, "durability": not event.durability}
     return [row for row in rows if not absent.get(row[0])]
 
+
+def _refusal(reason: str) -> str:
+    """Why a profile is refused; promises that nobody makes are counted where they are many, as they are known beforehand."""
+    parts = reason.split("; ")
+    judged = [one for one in parts if not one.endswith(_UNCLAIMED)]
+    idle = len(parts) - len(judged)
+    if idle <= _UNCLAIMED_MAX:
+        return reason
+    if not judged:
+        return f"none of its {idle} promises is claimed"
+    return "; ".join((*judged, f"{idle} more are not claimed"))
+
+
+_UNCLAIMED = " not-claimed"
+#: How many of these a refusal names.
+_UNCLAIMED_MAX = 3
 
 #: What was survived, by class of durability, and what was not tried.
 _DURABILITY: Mapping[str, str] = {
@@ -293,7 +313,7 @@ def ended(event: e.CampaignEnded) -> list[str]:
 
 def _called(outcome: str) -> str:
     """What runs that ended so are called; one that breaks a promise nobody makes has not failed, and passed neither."""
-    return "violating what is not claimed" if outcome == "not-claimed" else outcome
+    return "break only what is not claimed" if outcome == "not-claimed" else outcome
 
 
 def style(outcome: Outcome) -> str:

@@ -240,6 +240,41 @@ TOLD: tuple[tuple[h.Event, str, str], ...] = (
 )
 
 
+def test_a_kill_tells_how_long_its_end_was_waited_for() -> None:
+    """Between the signal and the look at what is left of the process others go on; where no time passes, nothing is told."""
+
+    def told(*events: h.Event) -> str:
+        return spacetime.whole(attrs.evolve(history(), events=events))[-1].text
+
+    fired, died = h.Fired(5_000_000, "kill@a#1.replied+power@end"), h.Died(47_900_000, 1, "worker", "killed")
+    assert (
+        told(fired, h.Stored(6_000_000, "r/page/2", "committed"), died)
+        == "killed, seen to be gone 42 ms after the signal"
+    )
+    assert told(fired, attrs.evolve(died, at_ns=5_999_999)) == "killed"
+    assert told(fired, attrs.evolve(died, incarnation=2, at_ns=6_000_000), died) == "killed"  # the other's signal
+    assert told(attrs.evolve(fired, label="leave@end"), died) == "killed"
+    assert told(fired, attrs.evolve(died, cause="exited")) == "exited"
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("DUR-1 fail", "DUR-1 fail"),
+        ("DUR-1 fail; DUR-2 not-claimed", "DUR-1 fail; DUR-2 not-claimed"),
+        ("; ".join(f"DUR-{n} not-claimed" for n in range(9)), "none of its 9 promises is claimed"),
+        (
+            "; ".join(("DUR-3 inconclusive", *(f"DUR-{n} not-claimed" for n in range(4, 9)))),
+            "DUR-3 inconclusive; 5 more are not claimed",
+        ),
+    ],
+)
+def test_a_refusal_counts_what_nobody_claims(reason: str, told: str) -> None:
+    """What was judged is named, and a few that were not; a list of all that is not promised tells nobody anything."""
+    certified = e.Certified("x", "d", refused={"Durable": reason})
+    assert ("refused", f"Durable: {told}") in wording.certified(certified)
+
+
 def test_every_event_of_a_history_is_told() -> None:
     """In its lane, in words; none that there is left out."""
     assert {type(event).__name__ for event, _, _ in TOLD} == set(h.KINDS)
@@ -421,7 +456,7 @@ def test_plain_columns_align() -> None:
 def test_a_run_that_shows_a_violation_of_what_is_not_claimed_is_not_said_to_pass() -> None:
     """It fails nothing, and it passed neither."""
     ended = e.CampaignEnded({"runs": 3, "runs_not-claimed": 2, "runs_pass": 1}, 1, 3, ExitCode.PASSED)
-    assert "3 runs (2 violating what is not claimed, 1 pass)" in reported("plain", (ended,))[0]
+    assert "3 runs (2 break only what is not claimed, 1 pass)" in reported("plain", (ended,))[0]
 
 
 @pytest.mark.parametrize(("total", "end"), [(1, "world, 1 run"), (2, "world, 2 runs"), (None, "world")])
