@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import attrs
@@ -17,17 +18,13 @@ from tests.scenarios.examples import collected
 
 CHAIN = plan("a ledger", "b ledger a", "c ledger b")
 PASSED = [one for one in collected() if one.anomaly is None]
-#: Promises about what a status says: one asked after the death is evidence, also where the run stands still.
-TOLD = {
-    "DUR-1", "EFF-8", "EFF-12", "DLN-3", "STA-1", "STA-4", "CPL-2", "CPL-3", "ART-2",
-}  # fmt: skip
-#: Promises that a death itself puts to the test, or that count what the deaths before had done.
-OTHER = {"EFF-6", "DUR-11", "EFF-7", "VER-1", "VER-2", "CAN-6"}
+#: Promises that something is not repeated, lost or begun after a death.
+KEPT = ("APR-5", "CAN-1", "CHI-2", "DUR-3", "EFF-1", "EFF-4", "EFF-5", "RTY-2", "SIG-1", "SIG-3")
 
 
 def test_what_vanishes_with_a_death_shows_nothing_more() -> None:
     """A run that nobody knows after a death has shown what it had shown before."""
-    for history, at in deaths():
+    for history, at in itertools.islice(deaths(), 0, None, 4):
         if look(history).struck("wipe", at):
             continue
         before = counted(judge_all(attrs.evolve(history, events=history.events[:at])))
@@ -36,13 +33,12 @@ def test_what_vanishes_with_a_death_shows_nothing_more() -> None:
 
 
 def test_what_stands_still_after_a_death_repeats_and_loses_nothing() -> None:
-    """A run that is only said to be running after a death shows what it says of itself, and nothing of what it would do."""
-    risen = set()
+    """A run that is only said to be running after a death shows nothing of what it would do."""
     for history, at in deaths():
-        before = {id_: one.judge(attrs.evolve(history, events=history.events[:at])) for id_, one in OBLIGATIONS.items()}
-        after = {id_: one.judge(left(history, at, "running")) for id_, one in OBLIGATIONS.items()}
-        risen |= {id_ for id_, one in after.items() if one.exercised > before[id_].exercised and not one.violations}
-    assert risen == TOLD | OTHER
+        before, after = attrs.evolve(history, events=history.events[:at]), left(history, at, "running")
+        shown = {id_: OBLIGATIONS[id_].judge(before).exercised for id_ in KEPT}
+        counts = {id_: OBLIGATIONS[id_].judge(after).exercised for id_ in KEPT}
+        assert {id_: count for id_, count in counts.items() if count > shown[id_]} == {}
 
 
 def test_a_harness_without_storage_has_shown_no_reuse() -> None:
