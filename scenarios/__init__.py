@@ -4,8 +4,8 @@
   written by `plan_json`; `interruption`: what is done to the world, and where it strikes
 - `generate`, `generate_interruptions`, `strategies`: both drawn from a tape or by Hypothesis
 - `story`, `stories`, `catalogue`: the named scenarios and the tiers
-- `history`: what an outside observer saw; `observed`, `bodies`, `joining`, `index`, `lineage`, `outlived`, `repetition`, `tenure`,
-  `stops`, `publishing`: facts joined and derived from it
+- `history`: what an outside observer saw; `observed`, `bodies`, `joining`, `index`, `lineage`, `outlived`, `repetition`,
+  `tenure`, `stops`, `publishing`: facts joined and derived from it
 - `obligations`: one judge for each promise; `verdict`, `rules`: what many findings add up to
 - `requirements`: the frozen sets that a certificate refers to; `faults`: public reports, and what would have caught them
 """
