@@ -24,8 +24,9 @@ from reference_runtime.model import Grant, Json, Policy
 from reference_runtime.retries import backoff_ns
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
+from tests.asking_rig import Asking, asking
 from tests.runtime_plans import work_off
-from tests.runtime_rig import MS, approve, call, finish, plan, served, wait
+from tests.runtime_rig import MS, approve, call, plan, wait
 
 
 @pytest.mark.parametrize("command", [[], *([one] for one in COMMANDS)])
@@ -111,34 +112,6 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: ")
-    assert said in err
-
-
-@pytest.mark.parametrize(
-    ("argv", "usage", "said"),
-    [
-        (
-            ["worker", "--services", "http://x:1", "--lease", "2"],
-            "usage: reference_runtime worker [-h] [--server",
-            "reference_runtime worker: error: unrecognized arguments: --lease 2\n",
-        ),
-        (
-            ["worker", "--services", "http://x:1", "--workflow_s", "x"],
-            "usage: reference_runtime worker [-h] [--server",
-            "unrecognized arguments: --workflow_s x; did you mean '--workflows'?",
-        ),
-        (["statu", "t"], "usage: reference_runtime [-h] COMMAND", "did you mean 'status'?"),
-        (["decide", "t", "ok", "aprove", "--actor", "a"], "usage: reference_runtime decide", "did you mean 'approve'?"),
-        (["tasks", "--state", "xyz"], "usage: reference_runtime tasks", "(choose from 'waiting', "),
-    ],
-)
-def test_a_word_that_is_none_is_told_with_its_commands_usage(argv, usage, said, capsys):
-    """And with what was probably meant."""
-    with pytest.raises(SystemExit) as left:
-        main(argv)
-    assert left.value.code == 2
-    err = capsys.readouterr().err
-    assert err.startswith(usage)
     assert said in err
 
 
@@ -294,54 +267,6 @@ def test_a_full_disk_is_told_with_its_store(tmp_path, capsys, monkeypatch):
 # -- asking a server
 
 
-class Asking:
-    """The command line, against a server on real TCP: exit code and lines of what it says."""
-
-    def __init__(self, port: int, capsys: pytest.CaptureFixture[str]) -> None:
-        self.port = port
-        self.capsys = capsys
-
-    async def __call__(self, *argv: str) -> tuple[int, list[Json]]:
-        self.capsys.readouterr()
-        command = functools.partial(main, [*argv, "--server", f"127.0.0.1:{self.port}"])
-        code = await trio.to_thread.run_sync(command)
-        return code, [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
-
-    async def one(self, *argv: str) -> Json:
-        """The one line of a command that is done."""
-        code, (line,) = await self(*argv)
-        assert code == 0
-        return line
-
-    async def refused(self, *argv: str) -> str:
-        """What a command that is refused says on standard error."""
-        code, err = await self._said(*argv)
-        assert code == 1
-        return err
-
-    async def warned(self, *argv: str) -> str:
-        """What a command that is done says there beside its answer."""
-        code, err = await self._said(*argv)
-        assert code == 0
-        return err
-
-    async def _said(self, *argv: str) -> tuple[int, str]:
-        self.capsys.readouterr()
-        command = functools.partial(main, [*argv, "--server", f"127.0.0.1:{self.port}"])
-        return await trio.to_thread.run_sync(command), self.capsys.readouterr().err
-
-
-def asking(path, capsys, program):
-    """Run `program(ask, server)` beside a server."""
-
-    async def run():
-        async with served(path / "s.db") as (server, port):
-            with trio.fail_after(20):
-                await program(Asking(port, capsys), server)
-
-    trio.run(run)
-
-
 def test_commands_show_their_dispositions(tmp_path, capsys):
     """A task is paused, resumed and paused again, and stopped; what it was told is in its journal."""
 
@@ -361,59 +286,6 @@ def test_commands_show_their_dispositions(tmp_path, capsys):
         told += [("retry", "nothing-parked"), ("cancel", "accepted")]
         assert said == [*told, ("cancel", "too-late")]
         assert await ask.one("artifacts", "t") == {"artifacts": []}
-
-    asking(tmp_path, capsys, program)
-
-
-def test_a_plan_that_is_refused_is_told_with_its_file(tmp_path, capsys):
-    """By whoever found the mistake, with what was probably meant."""
-
-    async def program(ask: Asking, server: Server) -> None:
-        path = tmp_path / "letter.json"
-        for text, said in (
-            ('{"version": 1, "workflow": "a", "inptu": 1}', "a workflow has no inptu; it has "),
-            ('{"version": 1, "workflow": "a", "inptu": 1}', "; did you mean 'input'?"),
-            ('{"workflow": "a"}', "version is missing; expected version 1 beside workflow 'a'"),
-            ('{"version": 1, "workflo": "a"}', "; did you mean 'workflow'?"),
-            ('{"version": 1}', "a plan has version 1 and a root, a workflow version 1 and a workflow; got {'version': 1}"),
-        ):
-            path.write_text(text)
-            err = await ask.refused("submit", "t", str(path))
-            assert err.startswith(f"error: bad-plan: {path}: ")
-            assert said in err
-
-    asking(tmp_path, capsys, program)
-
-
-def test_a_signal_that_nothing_waits_for_is_kept_with_a_word(tmp_path, capsys):
-    """On standard error: what the task waits for instead, or that it has ended blocked."""
-
-    async def program(ask: Asking, server: Server) -> None:
-        server.store.submit("t", plan(wait("w", "address")))
-        assert await ask.warned("signal", "t", "addres") == (
-            "warning: 't' waits for 'address'; 'addres' is kept until something waits for that\n"
-        )
-        assert await ask.warned("signal", "t", "address") == ""
-        server.store.submit("b", plan(call("a", "mailer")))
-        finish(server.store, "unknown")
-        assert await ask.warned("signal", "b", "go") == (
-            "warning: 'b' has ended blocked; nothing takes 'go' unless `settle` lets it go on\n"
-        )
-
-    asking(tmp_path, capsys, program)
-
-
-def test_what_nobody_knows_is_settled_from_the_command_line(tmp_path, capsys):
-    """By a name, once per id; where nothing is unknown that is refused."""
-
-    async def program(ask: Asking, server: Server) -> None:
-        server.store.submit("t", plan(call("a", "mailer")))
-        finish(server.store, "unknown")
-        word = ("settle", "t", "a", "happened", "--actor", "ada", "--id", "v")
-        assert await ask.one(*word) == await ask.one(*word) == {"disposition": "settled", "word": "happened"}
-        assert (await ask.one("status", "t"))["result"] == {"a": "v"}
-        err = await ask.refused("settle", "t", "a", "never-happened", "--actor", "ada")
-        assert err == "error: not-unresolved: operation 'a' is reconciled; unresolved: none\n"
 
     asking(tmp_path, capsys, program)
 
