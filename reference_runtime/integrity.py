@@ -89,6 +89,8 @@ def foreign(path: str, ours: frozenset[str]) -> str | None:
         file.xClose()
     if not head or (head.startswith(_DATABASE) and head[RESERVED_AT:] == bytes([RESERVED_BYTES])):
         return None
+    if not any(head) and Path(f"{path}-journal").is_file():
+        return None  # nothing yet: the power failed as it was being made, and its journal undoes that
     if not head.startswith(_DATABASE):
         is_damaged = (
             sum(map(eq, head, _DATABASE)) > len(_DATABASE) // 2 or _checksum(second, _PAGE_BYTES) == second[-4:]

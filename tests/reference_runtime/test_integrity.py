@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 from pathlib import Path
 
 import apsw
@@ -305,6 +306,20 @@ def test_what_is_somebody_elses_is_refused_and_left_as_it_is(make, command, tmp_
     what = "is no database" if make is _text else "is another database, with customer"
     assert f"error: store-foreign: {path} {what}" in capsys.readouterr().err
     assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+
+
+def test_a_store_that_was_never_finished_is_made_anew(tmp_path):
+    """The power failed as it was being made: its first page is all zeros, and a journal says that there was nothing before."""
+    path, pages_before = tmp_path / "s.db", 0
+    path.write_bytes(bytes(PAGE_BYTES))
+    head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">5I", 0, 1, pages_before, 512, PAGE_BYTES)
+    Path(f"{path}-journal").write_bytes(head.ljust(512, b"\0"))
+    store = Store.open(str(path))
+    store.submit("t", PLAN)
+    store.close()
+    reopened = Store.open(str(path))
+    assert views.status(reopened, "t")["state"] == "waiting"
+    reopened.close()
 
 
 @pytest.mark.parametrize(
