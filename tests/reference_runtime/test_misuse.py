@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from reference_runtime import Refusal
 from reference_runtime.commands import Misuse, Raised, Returned
 from reference_runtime.misuse import WrongUse
 from reference_runtime.replay import Replay
@@ -149,6 +150,16 @@ def test_an_error_of_the_functions_own_is_none_of_these():
     assert replay.trouble is None
     assert isinstance(replay.end, Raised)
     assert not issubclass(KeyError, WrongUse)
+
+
+def test_a_child_that_cannot_be_is_told_with_its_id(store):
+    """And with what was probably meant: its document may be a plan, or a workflow."""
+    store.submit("t", {"version": 1, "workflow": "w", "input": None})
+    (turn,) = store.claim_turns("w#1", {"w": "1"}, (), 1)
+    spec = {"op": "child", "id": "kid", "plan": {"version": 1, "workflo": "greet"}}
+    command = {"branch": "", "sequence": 1, "kind": "child", "id": "kid", "digest": "", "spec": spec}
+    with pytest.raises(Refusal, match=r"child 'kid': a plan has version 1 and a root, a .*; did you mean 'workflow'"):
+        store.take_turn(turn, "1", [command], {}, "w#1")
 
 
 def _turn() -> dict[str, Any]:
