@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants import Patch, mutant
 from reference_runtime.acceptance import Acceptance
+from reference_runtime.gathering import Gathering
 from reference_runtime.intents import Intents
 from reference_runtime.ownership import Ownership
 from reference_runtime.server import Server
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
 
 #: As long as the column that a schema might have had.
 COLUMN_CHARACTERS = 4096
+
+
+@mutant("answered-before-the-commit", "JRN-1", shown_by="fanout/kill@engine.boundary#61")
+def answered_before_the_commit(patch: Patch) -> None:
+    """What is taken together with what others say is acknowledged at once, and made durable a moment later."""
+
+    async def committed(self: Gathering) -> None:
+        assert self.nursery is not None
+        self.nursery.start_soon(original, self)
+
+    original = Gathering.committed
+    patch.replace(Gathering, "committed", committed)
 
 
 @mutant("remedy-by-chance", "DUR-10", shown_by="relapse/kill@parcel#1.applied+kill@*#2.received")

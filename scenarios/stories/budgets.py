@@ -103,6 +103,7 @@ STORIES = (
             ),
             ledger("join", "east", "west", "centre"),
         ),
+        extras=(Interruption("kill", Site("boundary", nth=61, unit="engine")),),  # several report at once there
         generic=False,
     ),
     Story(
