@@ -329,28 +329,6 @@ def run(
     if strategy is not None and (isinstance(strategy, type) or not callable(getattr(strategy, "pick", None))):
         raise wrong("run: strategy", strategy, 'a strategy, such as RandomWalk(tape.stream("schedule"))', _NAMES)
     kernel = _available(kernel)
-    collects = gc.isenabled()
-    gc.disable()  # what it would run, and when, is not the program's
-    try:
-        return _run(main, tape, strategy, kernel, limits, guard=guard, trace_sink=trace_sink)
-    finally:  # the world is in nobody's hands any more: the next collection finds it among the young, and frees it
-        if gc.get_count()[0] > _GARBAGE_MAX:  # between two runs the young are enough
-            gc.collect(0)
-        if collects:
-            gc.enable()
-
-
-def _run(
-    main: Callable[[World], Awaitable[T]],
-    tape: Tape,
-    strategy: Strategy | None,
-    kernel: KernelName,
-    limits: Limits,
-    *,
-    guard: bool,
-    trace_sink: Sink | None,
-) -> Outcome[T]:
-    """As `run`, of arguments that were looked at, while nothing is collected."""
     choice = None if strategy is None else _Choice(strategy)
     trace = Trace(trace_sink)
     record = trace.record_step if trace_sink is None else trace.record_step_and_flush
@@ -439,7 +417,7 @@ def _available(kernel: KernelName) -> KernelName:
 
 
 class _Surroundings:
-    """What a run has around it: simulated SQLite in place, the guard on, threads and sockets simulated.
+    """What a run has around it: the collector off, simulated SQLite in place, the guard on, threads and sockets simulated.
 
     Gives the list of refusals. No context managers within: an empty run would spend a tenth of its time in them.
     """
@@ -447,10 +425,13 @@ class _Surroundings:
     def __init__(self, world: World, *, guard: bool) -> None:
         self._world = world
         self._guard = Guard(world, epoch_ns=EPOCH_NS) if guard else None
+        self._collects = False
         self._undo: list[Callable[[], object]] = []
 
     def __enter__(self) -> list[Any]:
         world, undo = self._world, self._undo
+        self._collects = gc.isenabled()
+        gc.disable()  # what it would run, and when, is not the program's
         try:
             undo.append(_sqlite().begin(world))
             undo.append(begin_points(world))
@@ -478,6 +459,11 @@ class _Surroundings:
         finally:
             if self._undo:
                 self._leave()
+            else:
+                if gc.get_count()[0] > _GARBAGE_MAX:  # between two runs the young are enough
+                    gc.collect(0)
+                if self._collects:
+                    gc.enable()
 
 
 @functools.cache

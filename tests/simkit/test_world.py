@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -241,20 +240,3 @@ def test_every_public_name_is_there() -> None:
     assert "Tape" in dir(simkit)
     with pytest.raises(AttributeError, match="no attribute 'nowhere'"):
         _ = simkit.nowhere
-
-
-def test_the_world_of_a_run_that_is_over_is_freed_with_the_young() -> None:
-    """A collection while the run still held it would leave each world to the next collection of the old."""
-    kept: list[list[object]] = []
-    seen: list[weakref.ref[World]] = []
-
-    async def main(world: World) -> None:
-        await world.host("db").start(keeper, "/x.db", 2).wait()
-        kept.extend([] for _ in range(10 * gc.get_threshold()[0]))  # so that the next collection is due
-        seen.append(weakref.ref(world))
-
-    assert gc.isenabled()
-    outcome = simulate(main)
-    gc.collect(0)
-    assert outcome.error is None
-    assert seen[0]() is None
