@@ -235,7 +235,8 @@ def test_a_worker_outlives_a_time_without_room(tmp_path):
         await go_on.wait()
 
     async def main():
-        async with listening(tmp_path / "s.db", 2, lease_ns=100 * MS) as port, trio.open_nursery() as nursery:
+        room = 3  # for what a worker has open at a time, and for one who asks how the task stands
+        async with listening(tmp_path / "s.db", room, lease_ns=100 * MS) as port, trio.open_nursery() as nursery:
             async with Client("127.0.0.1", port) as client:
                 await client.submit("t", plan(call("a", "reader")))
             its_own = Client("127.0.0.1", port)
