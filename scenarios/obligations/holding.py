@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from scenarios.history import TERMINAL, History
+from scenarios.history import TERMINAL, Answered, Asked, History, Received
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
@@ -86,7 +86,7 @@ def _stalled(facts: Facts) -> Iterator[_Loss]:
     if lease_ns is None or facts.is_stormy:
         return
     for worker, paused, resumed in stops(facts):
-        ups = [at for other, at in facts.started.items() if other in facts.workers and paused < at < resumed]
+        ups = sorted(at for at in _ready(facts, paused) if at < resumed)
         if (
             not ups
             or facts.at_ns(resumed) - facts.at_ns(ups[0]) < _LEASES * lease_ns
@@ -98,6 +98,22 @@ def _stalled(facts: Facts) -> Iterator[_Loss]:
                 is_open = request.replied_at is None or request.replied_at > paused
                 if request.event.incarnation == worker and request.at < paused and is_open:
                     yield _Loss(request, op, paused, resumed, has_stalled=True)
+
+
+def _ready(facts: Facts, after: int) -> Iterator[int]:
+    """When each worker that was started after some moment first said anything, to a receiver or to the kit: what takes its time
+    to start is not there yet.
+    """
+    events = facts.history.events
+    asked = {one.ask: one.incarnation for one in events if isinstance(one, Asked)}
+    heard = dict[int, int]()
+    for at, one in enumerate(events):
+        match one:
+            case Received():
+                heard.setdefault(one.incarnation, at)
+            case Answered() if one.ask in asked and one.outcome != "indefinite":
+                heard.setdefault(asked[one.ask], at)
+    return (heard[other] for other in facts.workers if other in heard and facts.started.get(other, -1) > after)
 
 
 def _can_be_taken(facts: Facts, one: _Loss) -> bool:

@@ -105,8 +105,20 @@ breaks(
 breaks(
     "OWN-4",
     "only the stalled one itself goes on, once it is back",
-    story(READ, **LEASE).request("a").pause().up().later(100).resume(1).applied().reply().done(),
+    story(READ, **LEASE).request("a").pause().up().status("running").later(100).resume(1).applied().reply().done(),
     "stuck",
+)
+holds(
+    "OWN-4",
+    "whoever was to take it over is started, and not heard of before the stalled one is back",
+    story(READ, **LEASE).request("a").pause().up().later(100).resume(1).applied().reply().done(),
+    exercised=0,
+)
+holds(
+    "OWN-4",
+    "whoever was to take it over took its time to start",
+    story(READ, **LEASE).request("a").pause().up().later(90).status("running").later(10).resume(1).applied().reply().done(),
+    exercised=0,
 )
 
 # --- OWN-6 ------------------------------------------------------------------------------------------------------------
