@@ -176,7 +176,7 @@ CREATE INDEX reconcile_of ON reconcile (attempt, operation);
 #: States compared one by one: for a list of three SQLite makes a table, in each statement that changes an operation. An index
 #: of what is open has what waits; what is to be called is due, and soon is not.
 #: Leases are as many as calls are under way, so that those of one execution are found without an index. What is due is read
-#: in the order in which it is given out.
+#: in the order in which it is given out. What version 1 has sent gets the time of that, or its key would be as good as new.
 COMPARISONS = f"""
 ALTER TABLE operation DROP COLUMN settled;
 ALTER TABLE operation ADD COLUMN settled INTEGER AS
@@ -189,6 +189,9 @@ CREATE INDEX operation_open ON operation (attempt, position)
 DROP INDEX lease_of;
 DROP INDEX operation_due;
 CREATE INDEX operation_due ON operation (due_ns, attempt, position) WHERE due_ns IS NOT NULL;
+UPDATE operation SET first_ns = (SELECT min(started_ns) FROM invocation i
+    WHERE i.attempt = operation.attempt AND i.operation = operation.id AND i.action = 'call')
+    WHERE first_ns IS NULL AND tries > 0;
 {OUTCOME_TRIGGER}
 """
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import apsw
 import pytest
 
-from reference_runtime import Store, StoreError, views
+from reference_runtime import Policy, Store, StoreError, views
 from reference_runtime.integrity import checked_vfs
 from reference_runtime.schema import MIGRATIONS, PARTS, SCHEMA_VERSION
 from tests.runtime_rig import finish, states
@@ -98,6 +99,21 @@ def test_a_store_of_version_1_goes_on_where_it_stood(tmp_path):
     status = views.status(store, "t")
     assert (status["state"], status["result"]) == ("done", {"a": "n-a", "b": "n-b", "w": "n-w"})
     assert store._value("SELECT max(generation) FROM invocation") == 2
+
+
+def test_what_was_sent_by_version_1_is_as_old_as_it_is(tmp_path):
+    """When it was sent first was no column then: a receiver that has forgotten its key is not sent it again."""
+    days_ago_ns = time.time_ns() - 2 * Policy().key_lifetime_ns
+    sent = f"""
+        UPDATE operation SET state = 'unknown', remedy = 'repeat', tries = 1, generation = 2, version = 3, key = 't.1:b',
+            request = '{{"params":{{}},"carries":{{}},"script":[]}}' WHERE id = 'b';
+        UPDATE counter SET value = 2 WHERE name = 'generation';
+        INSERT INTO invocation VALUES (2, 't.1', 'b', 'call', 't.1:b', 'x', 'w#1', {days_ago_ns}, 'unknown', '', 5);
+    """
+    store = Store.open(made(tmp_path / "s.db", VERSION_1 + IN_THE_MIDDLE + sent))
+    assert store.claim("w", [], 1) == []
+    (told,) = (one for one in views.status(store, "t")["operations"] if one["id"] == "b")
+    assert (told["state"], told["detail"]) == ("unresolved", "key-expired: before try 2")
 
 
 def test_the_first_step_makes_what_version_1_was():
