@@ -49,9 +49,11 @@ async def submit(options: argparse.Namespace) -> int:
 
 
 async def _end_of(client: Client, task: str) -> Json:
-    """The status of a task once it has ended; what is missing meanwhile is told once, on standard error."""
+    """The status of a task once it has ended; what is missing meanwhile is told once, on standard error. Raises `Refusal`
+    (`unknown-task`) where the server came back without it: with another store, or an older copy.
+    """
     is_told = False
-    while (standing := await client.status(task, explain=True))["state"] not in ENDS:
+    while (standing := await _standing(client, task))["state"] not in ENDS:
         if standing["missing"] is not None and not is_told:
             is_told = True
             _warn(standing["missing"])

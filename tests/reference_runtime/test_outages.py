@@ -17,7 +17,7 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from reference_runtime import Client, Unreachable
+from reference_runtime import Client, Refusal, Unreachable
 from reference_runtime.__main__ import COMMANDS
 from reference_runtime.cli_options import parser
 from reference_runtime.events import frames
@@ -136,6 +136,19 @@ def test_a_stream_goes_on_at_its_cursor(monkeypatch, capsys):
     with pytest.raises(Unreachable, match="; go on with --after 30, nothing before it was left out"):
         _ask(Engine((1, 62), _told), monkeypatch, "events", "t", "--follow")
     assert [one["cursor"] for one in _lines(capsys.readouterr().out)] == list(range(1, 31))
+
+
+def test_who_waits_for_what_is_there_no_more_is_told(document, monkeypatch, capsys):
+    """A server that comes back with another store knows nothing of the task, and will never say that it has ended."""
+
+    def replaced(verb: str, nth: int, params: Json) -> Json:
+        if verb == "status" and 10 < nth < 50:
+            return {"state": "unknown", "missing": None}
+        return _submitted(verb, nth, params)
+
+    with pytest.raises(Refusal, match=r"unknown-task: no task 't' at 127\.0\.0\.1:7411"):
+        _ask(Engine((0, 0), replaced), monkeypatch, "submit", "t", document, "--wait")
+    assert capsys.readouterr().out == ""
 
 
 def test_a_worker_has_no_patience_to_be_given():
