@@ -24,6 +24,7 @@ from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
 from reference_runtime.evolution import load_transforms
+from reference_runtime.gathering import check_commit_delay
 from reference_runtime.handle import NS, Unreachable
 from reference_runtime.log import OFF, Log, to_standard_error
 from reference_runtime.memory import keep_freed
@@ -79,6 +80,7 @@ def _explain(error: BaseException, store: str) -> int:
 
 async def serve(options: argparse.Namespace) -> None:
     """Own a store and serve it until told to stop."""
+    check_commit_delay(options.commit_delay_ns, options.lease_ns)
     keep_freed()
     log = to_standard_error() if options.log == "info" else OFF
     async with AsyncExitStack() as stack:
@@ -105,7 +107,13 @@ async def _serve(options: argparse.Namespace, listeners: list[trio.SocketListene
     room = descriptors_for(options.connections_max)
     if room < options.connections_max:
         log("fewer-connections", asked=options.connections_max, room=room)
-    server = Server(store, lease_ns=options.lease_ns, connections=Connections(room, log=log), log=log)
+    server = Server(
+        store,
+        lease_ns=options.lease_ns,
+        commit_delay_ns=options.commit_delay_ns,
+        connections=Connections(room, log=log),
+        log=log,
+    )
     logging.getLogger("trio.serve_listeners").addFilter(_without_traceback)
     try:
         async with trio.open_nursery() as nursery:

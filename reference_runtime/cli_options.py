@@ -11,6 +11,7 @@ from reference_runtime.cli import OUTAGE_NS, PATIENCE_NS
 from reference_runtime.connections import CONNECTIONS_MAX
 from reference_runtime.durations import nanoseconds, spelled
 from reference_runtime.evolution import Code, CodePolicy
+from reference_runtime.gathering import COMMIT_DELAY_NS_MAX
 from reference_runtime.ids import fault_of
 from reference_runtime.model import APPROVERS, Policy
 from reference_runtime.promises import load_declared
@@ -113,6 +114,14 @@ def _add_serve(add: Add) -> None:
         "--listen", type=_address, default=_address(ADDRESS), help=f"host:port ({ADDRESS}); port 0: any"
     )
     _add_duration(serving, "--lease", LEASE_NS, "how long silence keeps work")
+    _add_duration(
+        serving,
+        "--commit-delay",
+        0,
+        f"how long a commit waits for others to share it, at most {spelled(COMMIT_DELAY_NS_MAX)} and a quarter of a lease",
+        low=0,
+        high=COMMIT_DELAY_NS_MAX,
+    )
     serving.add_argument("--tasks-max", type=_count(1), help="tasks open at once; one more is refused (no limit)")
     _add_count(serving, "--tries-max", Policy().tries_max, "calls of one operation at most; a plan may ask for fewer")
     _add_count(serving, "--lookups-max", LOOKUPS_MAX, "questions at most in one search for what became of a call")
@@ -182,12 +191,14 @@ def _add_count(command: argparse.ArgumentParser, name: str, default: int, what: 
     command.add_argument(name, type=_count(low), default=default, help=f"{what} ({default})")
 
 
-def _add_duration(command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1) -> None:
+def _add_duration(
+    command: argparse.ArgumentParser, name: str, default: int, what: str, *, low: int = 1, high: int = COUNT_MAX
+) -> None:
     """An option that is a duration, and its like in nanoseconds, `NAME-ns`; one of the two may be given."""
     options, kept = command.add_mutually_exclusive_group(), f"{name[2:].replace('-', '_')}_ns"
     options.add_argument(
         name,
-        type=_duration(low),
+        type=_duration(low, high),
         default=default,
         dest=kept,
         metavar="DURATION",
@@ -195,7 +206,7 @@ def _add_duration(command: argparse.ArgumentParser, name: str, default: int, wha
     )
     options.add_argument(
         f"{name}-ns",
-        type=_count(low),
+        type=_count(low, high),
         default=argparse.SUPPRESS,
         dest=kept,
         metavar="N",
@@ -216,19 +227,19 @@ def _name(text: str) -> str:
     return text
 
 
-def _count(low: int) -> Callable[[str], int]:
+def _count(low: int, high: int = COUNT_MAX) -> Callable[[str], int]:
     """A reader of whole numbers that are not too small, and not too large for the store's clocks."""
 
     def read(text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-        if not low <= number <= COUNT_MAX:
-            raise argparse.ArgumentTypeError(f"{text!r:.80} is no whole number from {low} to {COUNT_MAX}")
+        if not low <= number <= high:
+            raise argparse.ArgumentTypeError(f"{text!r:.80} is no whole number from {low} to {high}")
         return number
 
     return read
 
 
-def _duration(low: int) -> Callable[[str], int]:
+def _duration(low: int, high: int = COUNT_MAX) -> Callable[[str], int]:
     """A reader of durations in nanoseconds, within the bounds of `_count`."""
 
     def read(text: str) -> int:
@@ -236,8 +247,8 @@ def _duration(low: int) -> Callable[[str], int]:
             ns = nanoseconds(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
-        if not low <= ns <= COUNT_MAX:
-            raise argparse.ArgumentTypeError(f"{text!r:.80} is not from {spelled(low)} to {spelled(COUNT_MAX)}")
+        if not low <= ns <= high:
+            raise argparse.ArgumentTypeError(f"{text!r:.80} is not from {spelled(low)} to {spelled(high)}")
         return ns
 
     return read

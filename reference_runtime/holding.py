@@ -7,6 +7,7 @@ conclusions.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -14,6 +15,8 @@ import trio
 from reference_runtime.log import OFF, Log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from reference_runtime.store import Store
 
 NS = 1_000_000_000
@@ -65,14 +68,19 @@ class Holding:
         if not silent:
             return False
         with self.store.together():
-            for generation in silent:
-                execution, _ = self._holders[generation]
-                attempt, operation = self.store.leased_for(generation)
-                self.log("reclaimed", attempt=attempt, operation=operation, generation=generation, execution=execution)
-                self.store.reclaim(generation)
-        for generation in silent:
+            taken = [self._take_back(generation) for generation in silent]
+        for generation, told in zip(silent, taken, strict=True):
             self._let_go(generation)
+            self.store.afterwards(told)
         return True
+
+    def _take_back(self, generation: int) -> Callable[[], None]:
+        """Take one lease back; what tells the log of it, for when that is durable."""
+        execution, _ = self._holders[generation]
+        attempt, operation = self.store.leased_for(generation)
+        self.store.reclaim(generation)
+        ids = {"attempt": attempt, "operation": operation, "generation": generation, "execution": execution}
+        return partial(self.log, "reclaimed", **ids)
 
     def _forget_taken(self) -> None:
         """Let go of leases that were taken by force, as at the end of a stop's grace: their holders are told that they lost."""

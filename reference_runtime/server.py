@@ -23,6 +23,7 @@ import trio
 from reference_runtime.clock import Steps
 from reference_runtime.connections import Connections, denial, next_request, send_answer, while_there
 from reference_runtime.evolution import Code
+from reference_runtime.gathering import check_commit_delay
 from reference_runtime.holding import NS
 from reference_runtime.log import OFF, Log
 from reference_runtime.looking import Looking
@@ -50,10 +51,14 @@ class Server(Looking):
         *,
         lease_ns: int = LEASE_NS,
         poll_ns: int = POLL_NS,
+        commit_delay_ns: int = 0,
         connections: Connections | None = None,
         log: Log = OFF,
     ) -> None:
+        """Raises `Refusal` (`bad-setting`) for a `commit_delay_ns` that is too long beside `lease_ns`."""
+        check_commit_delay(commit_delay_ns, lease_ns)
         super().__init__(lease_ns, log)
+        self.commit_delay_ns = commit_delay_ns
         self.store = store
         self.connections = connections or Connections()
         self.poll_ns = poll_ns
@@ -174,7 +179,7 @@ class Server(Looking):
         """Name one activation of a worker, write down what code it runs, and tell it how long a lease lasts."""
         runs = Code.from_json(code)
         execution = self.store.welcome(name, runs)
-        self.log("welcomed", execution=execution, code=runs.version)
+        self.store.afterwards(partial(self.log, "welcomed", execution=execution, code=runs.version))
         return {"execution": execution, "lease_ns": self.lease_ns}
 
     async def claim(self, execution: str, holding: list[int], limit: int) -> Json:
@@ -261,7 +266,7 @@ class Server(Looking):
         released = self.store.hand_back(execution)
         for generation in released:
             self._holders.pop(generation, None)
-        self.log("left", execution=execution, generations=released)
+        self.store.afterwards(partial(self.log, "left", execution=execution, generations=released))
         self.notify()
         return {"released": released}
 

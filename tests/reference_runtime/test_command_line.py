@@ -20,7 +20,7 @@ from reference_runtime import Client, Patience, Server, Unreachable, cli
 from reference_runtime.__main__ import COMMANDS, main, worker
 from reference_runtime.cli import say
 from reference_runtime.cli_options import parser
-from reference_runtime.model import Grant, Json, Policy
+from reference_runtime.model import Grant, Json, Policy, Refusal
 from reference_runtime.retries import backoff_ns
 from reference_runtime.rpc import Lines
 from reference_runtime.schema import SCHEMA_VERSION
@@ -53,6 +53,10 @@ _MARKS = [
         (["worker", "--services", "ftp://x"], "bad-setting: services address 'ftp://x'; expected http://host:port"),
         (["doctor", "--store", "empty.db"], "store-missing: empty.db does not exist, or is empty"),
         (["serve", "--store", "."], "store-missing: . is a folder; expected the name of a file"),
+        (
+            ["serve", "--store", "s.db", "--lease", "100ms", "--commit-delay", "26ms"],
+            "bad-setting: a commit delay of 26ms; with a lease of 100ms it may be at most 25ms, so that answers come in time;",
+        ),
         (["serve", "--store", "n" * 300], "is no place for a store: [Errno 36] File name too long"),
         (["worker", "--services", "http://x:y"], "bad-setting: services address 'http://x:y': Port could not be cast"),
         (["submit", "t", "nowhere.json"], "plan-unreadable: nowhere.json: No such file or directory"),
@@ -115,6 +119,20 @@ def test_a_refusal_is_one_line_and_exit_1(argv, said, capsys, tmp_path, monkeypa
     assert said in err
 
 
+def test_a_server_is_given_its_times(tmp_path, monkeypatch):
+    """Those of its command line."""
+    given: dict[str, object] = {}
+
+    def server(_store: object, **more: object) -> None:
+        given.update(more)
+        raise Refusal("enough", "it need not be up")
+
+    monkeypatch.setattr("reference_runtime.__main__.Server", server)
+    times = ["--lease", "2s", "--commit-delay", "5ms"]
+    assert main(["serve", "--store", str(tmp_path / "s.db"), "--listen", "127.0.0.1:0", *times]) == 1
+    assert (given["lease_ns"], given["commit_delay_ns"]) == (2000 * MS, 5 * MS)
+
+
 def test_a_place_that_is_taken_is_told_with_the_option_that_names_another(capsys, tmp_path, monkeypatch):
     """In words, without the number of the error."""
     monkeypatch.chdir(tmp_path)
@@ -152,6 +170,8 @@ def test_a_host_that_nobody_is_called_by_is_told_at_once(capsys, monkeypatch):
         ["signal", "t", "go", "--payload", "[" * 100_000],
         ["serve", "--store", "s.db", "--lease-ns", "0"],
         ["serve", "--store", "s.db", "--lease-ns", "9" * 5_000],
+        ["serve", "--store", "s.db", "--commit-delay", "101ms"],
+        ["serve", "--store", "s.db", "--commit-delay-ns", "100000001"],
         ["serve", "--store", "s.db", "--tasks-max", "-1"],
         ["serve", "--store", "s.db", "--tries-max", "0"],
         ["serve", "--store", "s.db", "--approver", ""],

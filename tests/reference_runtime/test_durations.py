@@ -55,6 +55,13 @@ def test_a_duration_that_is_shown_can_be_given(ns):
     assert nanoseconds(spelled(ns)) == ns
 
 
+def test_a_commit_delay_is_none_unless_given():
+    """It may be short, and in either unit."""
+    read = parser(COMMANDS).parse_args
+    given = [[], ["--commit-delay", "0"], ["--commit-delay", "2.5ms"], ["--commit-delay-ns", "100000000"]]
+    assert [read([*SERVE, *more]).commit_delay_ns for more in given] == [0, 0, 2_500_000, S // 10]
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 def test_an_option_takes_a_duration_or_nanoseconds(option):
     """Both mean the same, and its default is what it was."""

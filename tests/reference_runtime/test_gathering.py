@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable
+
 import apsw
 import pytest
 import trio
@@ -9,6 +12,7 @@ import trio.testing
 
 from reference_runtime import Refusal, Server, Store, Unreachable, embedded, views
 from reference_runtime.embedded import Embedded
+from reference_runtime.log import Log
 from reference_runtime.model import Grant, Json
 from tests.runtime_rig import MS, call, par, plan, states
 
@@ -269,3 +273,150 @@ def test_whether_a_question_may_wait_is_settled_once(store, monkeypatch):
 
     trio.run(main)
     assert list(late) == [True]
+
+
+# -- a commit that is put off
+
+
+def timed(main: Callable[[], Awaitable[None]]) -> None:
+    """Run it by a clock that goes on only while everybody waits."""
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def settle_later(handle: Embedded, execution: str, ticket: Json, after_s: float, told: list[float]) -> None:
+    await trio.sleep(after_s)
+    await handle.call("settle", report(execution, ticket))
+    told.append(trio.current_time())
+
+
+@pytest.mark.parametrize(("delay_ns", "count", "answered_ms"), [(0, 3, [0, 4, 9]), (10 * MS, 1, [10, 10, 10])])
+def test_a_commit_that_is_put_off_is_joined_by_who_comes_meanwhile(store, delay_ns, count, answered_ms):
+    """One sync for all of them, as long after the first as was set; without a delay each has its own."""
+
+    async def main():
+        async with embedded(Server(store, commit_delay_ns=delay_ns)) as handle:
+            execution, held = await tickets(handle)
+            made, told, begun = commits(store), list[float](), trio.current_time()
+            async with trio.open_nursery() as nursery:
+                for ticket, after_s in zip(held, (0, 0.004, 0.009), strict=False):
+                    nursery.start_soon(settle_later, handle, execution, ticket, after_s, told)
+            assert len(made) == count
+            assert [round((at - begun) * 1000) for at in told] == answered_ms
+
+    timed(main)
+
+
+def test_who_looks_on_is_answered_after_the_commit_that_is_put_off(store):
+    """A status, a word and a sign of life are about what is not durable yet, or may be."""
+    told: list[tuple[str, int, bool]] = []
+
+    async def main():
+        async with embedded(Server(store, commit_delay_ns=10 * MS)) as handle, trio.open_nursery() as nursery:
+            execution, held = await tickets(handle)
+            begun = trio.current_time()
+
+            async def ask(verb: str, params: Json) -> None:
+                await trio.sleep(0.003)
+                await handle.call(verb, params)
+                told.append((verb, round((trio.current_time() - begun) * 1000), store.db.in_transaction))
+
+            nursery.start_soon(settle_later, handle, execution, held[0], 0, [])
+            nursery.start_soon(ask, "status", {"task": "t"})
+            nursery.start_soon(ask, "signal", {"task": "t", "id": "1", "name": "go", "payload": {"nonce": "n"}})
+            nursery.start_soon(
+                ask, "heartbeat", {"execution": execution, "generations": [one["generation"] for one in held[1:]]}
+            )
+
+    timed(main)
+    assert sorted(told) == [("heartbeat", 10, False), ("signal", 10, False), ("status", 10, False)]
+
+
+def test_nobody_waits_for_others_who_cannot_come(store):
+    """A report of the only lease there is, is a transaction of its own, whatever the delay."""
+
+    async def main():
+        async with embedded(Server(store, commit_delay_ns=50 * MS)) as handle:
+            await handle.submit("t", plan(call("a")))
+            execution = (await handle.call("hello", {"name": "w", "code": {"version": "7"}}))["execution"]
+            claimed = await handle.call("claim", {"execution": execution, "holding": [], "limit": 1})
+            begun = trio.current_time()
+            await handle.call("settle", report(execution, claimed["tickets"][0]))
+            assert trio.current_time() == begun
+
+    timed(main)
+
+
+def test_a_lease_that_ends_while_a_commit_is_put_off_is_taken_back_in_it(store):
+    """What is due by a clock in the meantime is a part like any other, and a sign of life counts from when it came."""
+
+    async def main():
+        async with embedded(Server(store, lease_ns=200 * MS, commit_delay_ns=50 * MS)) as handle:
+            execution, held = await tickets(handle)
+            made, begun = commits(store), trio.current_time()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(settle_later, handle, execution, held[0], 0.18, [])
+                await trio.sleep(0.19)
+                alive = {"execution": execution, "generations": [held[1]["generation"]]}
+                assert (await handle.call("heartbeat", alive))["lost"] == []
+            assert (round((trio.current_time() - begun) * 1000), len(made)) == (230, 1)
+            assert states(await handle.status("t"))["s1"] == "dispatched"
+            assert {generation for generation, _ in store.leases()} == {held[1]["generation"]}
+
+    timed(main)
+
+
+def test_a_server_that_ends_while_a_commit_is_put_off_has_told_nobody(store):
+    """What was shared is undone, and no file says otherwise."""
+    gone: list[str] = []
+
+    async def main():
+        server = Server(store, commit_delay_ns=50 * MS)
+        async with trio.open_nursery() as nursery, embedded(server) as handle:
+            execution, held = await tickets(handle)
+
+            async def settle(ticket: Json) -> None:
+                with pytest.raises(Unreachable):
+                    await handle.call("settle", report(execution, ticket))
+                gone.append(ticket["operation"])
+
+            for ticket in held[:2]:
+                nursery.start_soon(settle, ticket)
+            await trio.sleep(0.01)
+            assert store.db.in_transaction
+        assert not store.db.in_transaction
+
+    timed(main)
+    assert sorted(gone) == ["s0", "s1"]
+    assert set(states(views.status(store, "t")).values()) == {"dispatched"}
+
+
+@pytest.mark.parametrize(("delay_ns", "lease_ns"), [(-1, 1000 * MS), (101 * MS, 1000 * MS), (26 * MS, 100 * MS)])
+def test_a_delay_by_which_answers_come_too_late_is_refused(store, delay_ns, lease_ns):
+    """With what it may be."""
+    with pytest.raises(Refusal, match=rf"bad-setting: .* it may be at most {min(100 * MS, lease_ns // 4) // MS}ms"):
+        Server(store, lease_ns=lease_ns, commit_delay_ns=delay_ns)
+
+
+# -- the log
+
+
+def test_the_log_tells_of_nothing_that_is_not_durable_yet(store):
+    """Who came, who left and what was taken back: as parts of a commit that others share, and alone."""
+    told: list[tuple[str, bool]] = []
+    log = Log(lambda line: told.append((json.loads(line)["event"], store.db.in_transaction)))
+
+    async def main():
+        async with embedded(Server(store, lease_ns=200 * MS, commit_delay_ns=50 * MS, log=log)) as handle:
+            execution, held = await tickets(handle)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(settle_later, handle, execution, held[0], 0.18, [])
+                await trio.sleep(0.19)
+                nursery.start_soon(handle.call, "hello", {"name": "w", "code": {"version": "7"}})
+                nursery.start_soon(handle.call, "release", {"execution": "another#7"})
+            # the leases of all others have ended meanwhile
+            await handle.call("claim", {"execution": "w#2", "holding": [], "limit": 1})
+            await trio.sleep(0.3)
+
+    timed(main)
+    assert sorted(event for event, _ in told) == ["left", *["reclaimed"] * CALLS, "up", "welcomed", "welcomed"]
+    assert [event for event, is_early in told if is_early] == []
