@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.benchmarks import aio, checking, composite, cores, growth, kernel, ru
 from tests.benchmarks.contest import REPEATS, Contest, Gauge, Line, hold, read
 
 Row = Contest | Gauge
-PARTS: dict[str, Callable[[int], Sequence[Row]]] = {
+PARTS: dict[str, Callable[[int], Iterable[Row]]] = {
     "kernel": kernel.contests,
     "asyncio": aio.contests,
     "storage": storage.contests,

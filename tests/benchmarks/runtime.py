@@ -13,6 +13,7 @@ import functools
 import sqlite3
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,20 @@ STATEMENTS_OF = 200
 FINISHED = (10_000, 100_000)
 
 
-def contests(scale: int) -> list[Contest | Gauge]:
+def contests(scale: int) -> Iterator[Contest | Gauge]:
     """Every contest, `scale` per cent of the usual work."""
+    yield from _alone(scale)
+    yield from side_by_side.contests(scale)
+    for style, workflow in (("plans", ()), ("replay", (INTERPRETER,))):
+        yield Gauge(
+            f"SQL statements of a step: a chain of {STATEMENTS_OF} by {style}",
+            "statements",
+            functools.partial(trio.run, statements, workflow),
+        )
+    yield from _finished(scale)
+
+
+def _alone(scale: int) -> list[Contest | Gauge]:
     seeds, calls = max(2, scale // 2), max(1, scale // 5)
     switches = 200 * scale
     return [
@@ -82,18 +95,6 @@ def contests(scale: int) -> list[Contest | Gauge]:
             lambda: pace_with_kills(seeds * 2),
             at_least=300,
         ),
-        *side_by_side.contests(scale),
-        Gauge(
-            f"SQL statements of a step: a chain of {STATEMENTS_OF} by plans",
-            "statements",
-            lambda: trio.run(statements, []),
-        ),
-        Gauge(
-            f"SQL statements of a step: a chain of {STATEMENTS_OF} by replay",
-            "statements",
-            lambda: trio.run(statements, [INTERPRETER]),
-        ),
-        *_finished(scale),
     ]
 
 
@@ -173,7 +174,7 @@ def _plan(calls: int) -> dict[str, Any]:
     return {"version": 1, "root": {"op": "seq", "id": "root", "children": steps}}
 
 
-async def statements(workflows: list[Workflow]) -> float:
+async def statements(workflows: Sequence[Workflow]) -> float:
     """How many statements the store carries out for a step of a chain, its submit and its end among them."""
     count = 0
 

@@ -8,15 +8,14 @@ a write and a sync for each step, and nothing else, which is what a step of a ch
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -82,15 +81,17 @@ class Child:
         return json.loads(line)
 
 
-def contests(scale: int) -> list[Contest]:
-    """A chain, a fan-out and tasks side by side, `scale` per cent of the usual tasks."""
-    children = _children()
+def contests(scale: int) -> Iterator[Contest]:
+    """A chain, a fan-out and tasks side by side, `scale` per cent of the usual tasks; the contestants' processes end with the
+    last of them.
+    """
     in_turn, together = max(1, IN_TURN * scale // 100), max(2, TASKS * scale // 100)
-    return [
-        _contest(f"durable steps: a chain of {CHAIN}", children, "chain", CHAIN, in_turn, together=False),
-        _contest(f"durable steps: a fan-out of {FAN}", children, "fan", FAN, in_turn * 2, together=False),
-        _contest(f"durable steps: {together} tasks side by side", children, "chain", STEPS, together, together=True),
-    ]
+    with _children() as children:
+        yield _contest(f"durable steps: a chain of {CHAIN}", children, "chain", CHAIN, in_turn, together=False)
+        yield _contest(f"durable steps: a fan-out of {FAN}", children, "fan", FAN, in_turn * 2, together=False)
+        yield _contest(
+            f"durable steps: {together} tasks side by side", children, "chain", STEPS, together, together=True
+        )
 
 
 def _contest(title: str, children: dict[str, Child], shape: str, width: int, tasks: int, *, together: bool) -> Contest:
@@ -108,19 +109,19 @@ def _contest(title: str, children: dict[str, Child], shape: str, width: int, tas
     )
 
 
-def _children() -> dict[str, Child]:
-    """The contestants that can be had, by what they are; both styles of the runtime first. They leave with this process."""
-    stack = ExitStack()
-    atexit.register(stack.close)
+@contextmanager
+def _children() -> Iterator[dict[str, Child]]:
+    """The contestants that can be had, by what they are; both styles of the runtime first."""
     home = _REPOSITORY / ".simkit"
     home.mkdir(exist_ok=True)
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steps-", dir=home)))
-    children = {}
-    for number, (name, command) in enumerate(_commands()):
-        child = stack.enter_context(Child(command, folder / str(number)))
-        said = child.about
-        children[f"{name} ({said['journal_mode']}, synchronous {said['synchronous']})"] = child
-    return children
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steps-", dir=home)))
+        children = {}
+        for number, (name, command) in enumerate(_commands()):
+            child = stack.enter_context(Child(command, folder / str(number)))
+            said = child.about
+            children[f"{name} ({said['journal_mode']}, synchronous {said['synchronous']})"] = child
+        yield children
 
 
 def _commands() -> list[tuple[str, list[str]]]:
