@@ -50,6 +50,13 @@ class Charge:
         return max(self.tokens, self.used)
 
     @property
+    def told(self) -> int:
+        """The most tokens that can be taken for what it has cost: what the service counted, or all that was set aside where
+        the answer does not say.
+        """
+        return self.tokens if self.is_unmetered else self.used
+
+    @property
     def is_unmetered(self) -> bool:
         """Was it answered without a word of what that has cost? Then nobody but the service knows."""
         reply = self.request.reply
@@ -197,7 +204,7 @@ def counted(facts: Facts, kind: Kind, index: int) -> int:
     """The most that can be confirmed as consumed before event `index`."""
     if kind == "calls":
         return sum(request.at < index and not request.event.lookup for request in facts.sent)
-    return sum(one.used for one in charges(facts) if one.replied_by(index))
+    return sum(one.told for one in charges(facts) if one.replied_by(index))
 
 
 def ended(facts: Facts) -> Seen | None:

@@ -14,6 +14,7 @@ from scenarios.lineage import given, uses
 from scenarios.observed import Request
 from scenarios.plan import Call, Choice, Guard, Model, Wait, arm
 from scenarios.stops import first_request, not_begun
+from scenarios.verdict import short
 
 
 @attrs.frozen
@@ -51,7 +52,8 @@ def _other_way(
     ways = {arm(nonce) for nonce in (*answers, *shown)}
     if not ways or guard.arm in ways or _may_lack_answer(facts, choice.on):
         return None
-    way = f"{choice.on!r} was answered with {' and '.join((*answers, *shown)[:1])}, which decides for the other way"
+    said = next(iter((*answers, *shown)))
+    way = f"{choice.on!r} was answered with {short(said)}, which decides for the other way"
     since = min((*answers.values(), *shown.values()))
     return OutOfTurn(request, way, since if since < request.at else None)
 

@@ -13,6 +13,9 @@ Kind = Literal["safety", "liveness"]
 Outcome = Literal["error", "fail", "inconclusive", "pass", "not-covered", "not-claimed"]
 Level = Literal["MUST", "SHOULD"]
 
+#: The longest answer that a sentence quotes whole.
+_QUOTED_MAX = 40
+
 
 @attrs.frozen
 class Violation:
@@ -22,6 +25,11 @@ class Violation:
     sentence: str
     evidence: tuple[int, ...]
     operation: str | None = None
+
+
+def short(answer: str | None) -> str:
+    """An answer as a sentence quotes it: whole, or its beginning, as it may be of any size."""
+    return str(answer) if answer is None or len(answer) <= _QUOTED_MAX else f"{answer[:12]}…"
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Said, Seen
 from scenarios.plan import Approve, Artifact, Call, Check, Compensate, Model, Requester, Wait
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 _NAMED = ("actor", "authority", "action", "target")
 
@@ -195,7 +195,7 @@ def _made_up(facts: Facts, seen: Seen, stop: Command) -> Iterator[tuple[str, Vio
     shown = {op.id: op for op in seen.status.operations}
     for op, nonce in seen.accepted().items():
         if is_own(op) and not _was_given(facts, op, nonce, seen.answered):
-            with_ = f"with {nonce!r}, which nobody had given" if nonce else "though nobody had answered it"
+            with_ = f"with {short(nonce)!r}, which nobody had given" if nonce else "though nobody had answered it"
             yield op, _by_control(f"{op!r} is shown accepted {with_}", seen, stop, op)
     for op, call in facts.calls.items():
         if op in shown and shown[op].state == "failed" and is_own(op) and _can_only_be_refused(facts, call, seen):

@@ -205,7 +205,8 @@ def _twice(facts: Facts, kind: Kind, death: int) -> Iterator[Violation]:
         most = counted(facts, kind, seen.answered)
         if seen.asked > death and usage.consumed > most:
             sentence = (
-                f"The services have counted {most} {kind}; after a restart {usage.consumed} are shown as consumed."
+                f"What was answered counts for {most} {kind} at most; after a restart {usage.consumed} are shown as "
+                "consumed."
             )
             yield blame("torn view", sentence, (death, seen.asked, seen.answered))
             return
@@ -257,10 +258,10 @@ def usage_of_a_lost_answer_stays_unknown(history: History) -> Finding:
                 f"The run has ended with lost answers of {need} tokens, and {usage.unknown} are shown as unknown."
             )
             return Finding(exercised, (blame("false certainty", sentence, evidence, gone[0].op),))
-        known = sum(one.used for one in charges(facts) if one.replied_by(seen.answered) and not one.is_lost)
+        known = sum(one.told for one in charges(facts) if one.replied_by(seen.answered) and not one.is_lost)
         if gone and is_exact(facts) and usage.consumed > known:
             sentence = (
-                f"Answers that told of {known} tokens have been sent; {usage.consumed} are shown as consumed, so a lost "
+                f"Answers that may count for {known} tokens have been sent; {usage.consumed} are shown as consumed, so a lost "
                 "answer was booked as if it had come."
             )
             return Finding(exercised, (blame("false certainty", sentence, evidence, gone[0].op),))

@@ -196,8 +196,10 @@ def _is_useless(facts: Facts, approve: Approve) -> bool:
 
 
 def _bar(facts: Facts, approve: Approve) -> Bar | None:
-    """What barred it before anything was released, and for good."""
+    """What barred it before anything was released, and for good; nothing where it is shown to have been used."""
     end = released_at(facts, approve)
+    if any(one.state == "released" for _, one in shown(facts, approve)):
+        return None
     found = (bar for bar in bars(facts, approve) if bar.at < end and not is_asked_again(facts, approve, bar, end))
     return next(found, None)
 

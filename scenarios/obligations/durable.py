@@ -14,7 +14,7 @@ from scenarios.obligations.scheduling import has_answers
 from scenarios.observed import Request, Seen
 from scenarios.outlived import went_on
 from scenarios.plan import Artifact, Call, Child, Choice, Model, Nondet, Sleep, Wait
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 
 @obligation(
@@ -100,7 +100,10 @@ def _contradiction(facts: Facts, op: str, before: Seen, nonce: str | None, now: 
         return blame("false certainty", sentence, evidence, op)
     shown = now.accepted().get(op)
     if nonce is not None and shown is not None and shown != nonce:
-        sentence = f"{op!r} was shown as accepted with answer {nonce}; a status asked later shows {shown} in its place."
+        sentence = (
+            f"{op!r} was shown as accepted with answer {short(nonce)}; a status asked later shows {short(shown)} in its "
+            "place."
+        )
         return blame("torn view", sentence, evidence, op)
     return None
 
@@ -139,7 +142,9 @@ def _made_up(facts: Facts) -> Iterator[Violation]:
         for op, nonce in seen.accepted().items():
             known = op in facts.ancestors and op not in drawn and nonce is not None
             if known and nonce is not None and given.get(nonce, seen.answered) >= seen.answered:
-                sentence = f"{op!r} is shown as accepted with answer {nonce}, which nobody had been given by then."
+                sentence = (
+                    f"{op!r} is shown as accepted with answer {short(nonce)}, which nobody had been given by then."
+                )
                 yield blame("false certainty", sentence, (seen.asked, seen.answered), op)
 
 
@@ -221,9 +226,8 @@ def _forked(facts: Facts, op: str) -> Violation | None:
     if (split := fork(facts, op)) is None:
         return None
     one, other = split
-    sentence = (
-        f"Two answers of {op!r} were used: {one.nonce} was {one.where} first, then {other.nonce} was {other.where}."
-    )
+    first, second = f"{short(one.nonce)} was {one.where} first", f"{short(other.nonce)} was {other.where}"
+    sentence = f"Two answers of {op!r} were used: {first}, then {second}."
     return blame("forked lineage", sentence, (one.at, other.at), op)
 
 
@@ -241,7 +245,9 @@ def _not_handed_on(facts: Facts) -> Iterator[Violation]:
                 yield blame("amnesia", sentence, (request.at,), op)
                 break
             if nonce is not None and known.get(name, {}).get(nonce, request.at) >= request.at:
-                sentence = f"{op!r} was sent with {nonce} as the answer of {name!r}, which nobody had given to that."
+                sentence = (
+                    f"{op!r} was sent with {short(nonce)} as the answer of {name!r}, which nobody had given to that."
+                )
                 yield blame("forked lineage", sentence, (request.at,), op)
                 break
 

@@ -232,20 +232,26 @@ def no_effect_without_intent(history: History) -> Finding:
     for seen in facts.statuses:
         for request in dispatched:
             emptied = facts.struck("wipe", seen.answered)
-            if request.at < seen.asked and not emptied and (violation := _phantom(request, seen)):
+            if request.at < seen.asked and not emptied and (violation := _phantom(facts, request, seen)):
                 found.setdefault(request.op, violation)
     return Finding(len(tested), tuple(found.values()))
 
 
-def _phantom(request: Request, seen: Seen) -> Violation | None:
+def _phantom(facts: Facts, request: Request, seen: Seen) -> Violation | None:
     evidence = (request.at, seen.asked, seen.answered)
     if seen.status.state == "unknown":
         sentence = f"{request.op!r} had been asked of {request.event.service}; a status asked later knows no such run."
         return blame("phantom effect", sentence, evidence, request.op)
     shown = seen.operation(request.op)
-    if shown is not None and shown.state == "planned" and not request.idle:
+    if shown is not None and shown.state == "planned" and not _came_to_nothing(facts, request, seen):
         sentence = (
             f"{request.op!r} had been asked of {request.event.service}; a status asked later says it is only planned."
         )
         return blame("phantom effect", sentence, evidence, request.op)
     return None
+
+
+def _came_to_nothing(facts: Facts, request: Request, seen: Seen) -> bool:
+    """Had the receiver said, at once or when it was asked later, that the request had done nothing?"""
+    asked = (one for one in facts.lookups(request.op) if request.at < one.at < seen.answered)
+    return request.idle or any(one.reply is not None and one.reply.kind == "missing" for one in asked)

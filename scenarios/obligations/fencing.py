@@ -14,7 +14,7 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request
 from scenarios.plan import Call, Requester
 from scenarios.tenure import Overtaken, is_known_only_by, overtaken, patience_ns
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 #: Directions that were taken into the state.
 _TAKEN = frozenset({"released", "buffered"})
@@ -52,7 +52,7 @@ def _won(facts: Facts, one: Overtaken) -> Violation | None:
         return None
     sentence = (
         f"Worker {one.old.event.incarnation} was stopped over {one.old.op!r}, worker {one.new.event.incarnation} had begun it "
-        f"anew, and then {one.old.answer}, the answer to the first, was accepted."
+        f"anew, and then {short(one.old.answer)}, the answer to the first, was accepted."
     )
     return blame("stale acceptance", sentence, (one.old.at, one.new.at, one.resumed, at), one.old.op)
 

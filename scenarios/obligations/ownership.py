@@ -9,7 +9,7 @@ from scenarios.index import Facts, look
 from scenarios.lineage import fork, uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.scheduling import has_answers, repeated_asks
-from scenarios.verdict import Finding
+from scenarios.verdict import Finding, short
 
 
 @obligation(
@@ -40,7 +40,10 @@ def accepted_at_most_once(history: History) -> Finding:
         before = [at for at in rivals if at < split[1].at]
         if before:
             one, other = split
-            sentence = f"{op!r} had been accepted with answer {one.nonce}; with two at work on the run it became {other.nonce}."
+            sentence = (
+                f"{op!r} had been accepted with answer {short(one.nonce)}; with two at work on the run it became "
+                f"{short(other.nonce)}."
+            )
             found.append(blame("stale acceptance", sentence, (max(before), one.at, other.at), op))
     seen = max((use.at for use in uses(facts)), default=-1)
     return Finding(sum(at < seen for at in rivals) if has_answers(facts) else 0, tuple(found))

@@ -11,7 +11,7 @@ from scenarios.lineage import Use, uses
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
 from scenarios.plan import Requester
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 
 @obligation(
@@ -137,10 +137,6 @@ def _altered(facts: Facts, call: Requester) -> Violation | None:
 
 def _sentence(call: Requester, use: Use, answered: str) -> str:
     return (
-        f"{call.id!r} was answered with {len(answered)} characters ({_short(answered)}), and {len(use.nonce)} other ones "
-        f"({_short(use.nonce)}) were {use.where}."
+        f"{call.id!r} was answered with {len(answered)} characters ({short(answered)}), and {len(use.nonce)} other ones "
+        f"({short(use.nonce)}) were {use.where}."
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 16 else f"{text[:12]}…"

@@ -10,7 +10,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
 from scenarios.plan import Call, Choice, Compensate, Wait
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 #: States of an operation that can still be waited for: what depends on it has not been released.
 _AHEAD = frozenset({"planned", "dispatched", "unknown"})
@@ -135,7 +135,8 @@ def _split(facts: Facts, seen: Seen) -> Iterator[Violation]:
             yield blame("torn view", sentence, (seen.asked, seen.answered), op)
         elif shown is not None and shown.nonce not in {None, result[op]} and _has_one_answer(facts, op):
             sentence = (
-                f"One status has {result[op]} as the answer of {op!r} in its result, and {shown.nonce} beside it."
+                f"One status has {short(result[op])} as the answer of {op!r} in its result, and {short(shown.nonce)} "
+                "beside it."
             )
             yield blame("torn view", sentence, (seen.asked, seen.answered), op)
 

@@ -12,7 +12,7 @@ from scenarios.joining import of_kind
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Said
 from scenarios.plan import SEMANTICS, Approve, Compensate
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 
 @obligation(
@@ -172,6 +172,6 @@ def _gone(facts: Facts, loss: int) -> Iterator[Violation]:
         for op, nonce in before.accepted().items():
             shown = later.operation(op)
             if shown is not None and nonce and shown.nonce != nonce and not facts.is_revocable(op):
-                sentence = f"{op!r} was shown accepted with {nonce}, and is no longer since the trail is gone."
+                sentence = f"{op!r} was shown accepted with {short(nonce)}, and is no longer since the trail is gone."
                 yield blame("amnesia", sentence, (before.answered, loss, later.asked, later.answered), op)
                 return

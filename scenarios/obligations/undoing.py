@@ -14,7 +14,7 @@ from scenarios.observed import Request, Seen
 from scenarios.plan import Compensate
 from scenarios.repetition import timely
 from scenarios.unwinding import NOT_UNDONE, begun, has_effect, in_turn, is_learnt, learnt_at, own_undos, owner_of, undos
-from scenarios.verdict import Finding, Violation
+from scenarios.verdict import Finding, Violation, short
 
 #: What a status may not say of an undo that was tried, and of which no try was ever answered.
 _ASSURANCES = frozenset({"succeeded", "reconciled", "skipped"})
@@ -306,7 +306,9 @@ def _missing(facts: Facts, undo: Compensate, known: int, seen: Seen) -> Violatio
             sentence = f"{undo.id!r} has undone {undo.of!r}; of {name!r} a status asked later {how}."
             return blame("amnesia", sentence, (known, seen.asked, seen.answered), name)
         if name == undo.of and nonces and facts.shows_answers and shown.nonce not in nonces:
-            sentence = f"{undo.id!r} has undone {name!r}, of which a status has another answer since: {shown.nonce}."
+            sentence = (
+                f"{undo.id!r} has undone {name!r}, of which a status has another answer since: {short(shown.nonce)}."
+            )
             return blame("amnesia", sentence, (known, seen.asked, seen.answered), name)
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
@@ -17,6 +17,8 @@ from tests.scenarios.any_history import histories, histories_of_anything
 from tests.scenarios.examples import Example, collected
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from syrupy.assertion import SnapshotAssertion
 
 EXAMPLES = collected()
@@ -132,6 +134,37 @@ def _answers(history: History) -> None:
         for violation in found.violations:
             assert violation.anomaly in OBLIGATIONS[id_].anomalies
             assert all(0 <= index < len(history.events) for index in violation.evidence)
+
+
+@pytest.mark.parametrize("example", BLAMED, ids=names)
+def test_a_sentence_is_no_longer_for_answers_of_any_size(example: Example) -> None:
+    """What is blamed is read by people: an answer of many thousand characters is quoted by its beginning only."""
+    padded = with_long_answers(example.history)
+    sentences = [one.sentence for found in judge_all(padded).values() for one in found.violations]
+    assert [sentence for sentence in sentences if "." * 100 in sentence] == []
+
+
+def with_long_answers(history: History) -> History:
+    """The same history, with every nonce followed by many dots."""
+    data = history.to_json()
+    events = [_padded(event, _nonces(data["events"])) for event in data["events"]]
+    return History.from_json({**data, "events": events})
+
+
+def _nonces(events: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(event["nonce"] for event in events if event.get("nonce"))
+
+
+def _padded(value: Any, nonces: frozenset[str]) -> Any:
+    match value:
+        case str():
+            return value + "." * 1000 if value in nonces else value
+        case dict():
+            return {key: _padded(one, nonces) for key, one in value.items()}
+        case list() | tuple():
+            return type(value)(_padded(one, nonces) for one in value)
+        case _:
+            return value
 
 
 def test_nothing_seen_is_nothing_tested() -> None:
