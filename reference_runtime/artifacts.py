@@ -16,10 +16,11 @@ from typing import Any
 
 from reference_runtime.budget import Budget
 from reference_runtime.contents import content, digest_of
+from reference_runtime.ids import made_for
 from reference_runtime.model import Json, canonical
 from reference_runtime.rows import Operation
 
-SWEEP = "~sweep"
+SWEEP = "sweep"
 SWEEP_TRIES = 20
 #: Ends of an operation after which nobody will commit what it has staged.
 ENDED = ("failed", "unresolved", "skipped")
@@ -98,9 +99,9 @@ class Artifacts(Budget):
             " l.operation = u.operation) FROM upload u"
             " JOIN operation o ON o.attempt = u.attempt AND o.id = u.operation"
             " WHERE u.attempt = ?1 AND u.state = 'staged' AND NOT EXISTS"
-            " (SELECT 1 FROM operation s WHERE s.attempt = ?1 AND s.id = u.operation || ?2) ORDER BY o.position",
+            " (SELECT 1 FROM operation s WHERE s.attempt = ?1 AND s.subject = u.operation AND s.kind = 'sweep')"
+            " ORDER BY o.position",
             attempt,
-            SWEEP,
         )
         return [operation for operation, state, leased in rows if not self.is_owned(state, bool(leased))]
 
@@ -130,9 +131,9 @@ class Artifacts(Budget):
         self.db.execute(
             "INSERT INTO operation (attempt, id, position, kind, tool, semantics, spec, signal, state, tries, generation,"
             " version, subject, opened_ns, due_ns)"
-            " SELECT ?1, ?2 || ?3, (SELECT max(position) + 1 FROM operation WHERE attempt = ?1), 'sweep', 'store', 'read',"
+            " SELECT ?1, ?3, (SELECT max(position) + 1 FROM operation WHERE attempt = ?1), 'sweep', 'store', 'read',"
             " ?4, '', 'planned', 0, 0, 0, ?2, ?5, ?6",
-            (op.attempt, op.id, SWEEP, spec, time.time_ns(), self.sweep_due_ns(op)),
+            (op.attempt, op.id, made_for(op.id, SWEEP), spec, time.time_ns(), self.sweep_due_ns(op)),
         )
 
     def swept(self, sweep: Operation, answer: Mapping[str, Any]) -> None:

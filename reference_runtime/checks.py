@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from reference_runtime.artifacts import Artifacts
+from reference_runtime.ids import made_for
 from reference_runtime.model import ACCEPTED, Json, Report
 from reference_runtime.rows import Operation
 
@@ -127,7 +128,7 @@ class Checks(Artifacts):
 
     def _chain(self, attempt: str, leaf: str) -> list[Operation]:
         """A check of the plan and those that were made in its place, in order."""
-        names = [leaf, *(f"{leaf}~{n}" for n in range(2, CHECK_TRIES + 1))]
+        names = [leaf, *(made_for(leaf, str(n)) for n in range(2, CHECK_TRIES + 1))]
         marks = ", ".join("?" * len(names))
         return self._operations(
             f"WHERE o.attempt = ? AND o.id IN ({marks}) ORDER BY length(o.id), o.id", attempt, *names
@@ -140,7 +141,7 @@ class Checks(Artifacts):
             " SELECT attempt, ?1, (SELECT max(position) + 1 FROM operation WHERE attempt = ?2), kind, tool, semantics,"
             " json_set(spec, '$.recheck', 1), '', 'planned', 0, 0, 0, subject, ?3, ?3"
             " FROM operation WHERE attempt = ?2 AND id = ?4",
-            (f"{leaf.id}~{nth}", leaf.attempt, time.time_ns(), leaf.id),
+            (made_for(leaf.id, str(nth)), leaf.attempt, time.time_ns(), leaf.id),
         )
 
     # -- the gate

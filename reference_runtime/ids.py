@@ -13,6 +13,9 @@ CHILD_ID_CHARACTERS_MAX = 1024
 #: What stands between the parts of an id that is put together: of a child (`task/operation`), and of a request
 #: (`task:operation`), which its receiver takes apart at the last one.
 WITHIN, KEPT = "/", ":"
+#: What stands in an id that the runtime makes itself: behind the number of a workflow's segment, and before what is made for an
+#: operation (`report~sweep`). It stands there twice behind digits alone, which are then no segment's.
+OWN = "~"
 
 
 def fault_of(id_: str) -> str | None:
@@ -38,6 +41,25 @@ def fault_of_operation(id_: str, *, is_child: bool) -> str | None:
     if is_child and WITHIN in id_:
         return f"has a {WITHIN} in it; that is kept for the ids of children, in which it stands before the operation"
     return fault_of(id_)
+
+
+def made_for(id_: str, what: str) -> str:
+    """The id of what the runtime makes itself for an operation: `c~2` for `c`, and `2~~2` for `2`, as `2~2` is the operation
+    `2` of a second segment.
+    """
+    return f"{id_}{OWN * (1 + _is_number(id_))}{what}"
+
+
+def made_anew(id_: str) -> str:
+    """The id of the operation that one is made anew for, by number; its own for one that is not."""
+    head, _, number = id_.rpartition(OWN)
+    if not head or not _is_number(number) or _is_number(head):
+        return id_
+    return head.removesuffix(OWN)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def check_id(what: str, id_: str) -> None:

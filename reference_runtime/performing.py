@@ -8,19 +8,16 @@ at an orphan's location and removes what was not committed. Requests to the stor
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Collection
 
 import attrs
 
 from reference_runtime.artifacts import SWEEP
 from reference_runtime.contents import content, cut, digest_of
+from reference_runtime.ids import OWN, made_anew
 from reference_runtime.model import Json, Ticket
 from reference_runtime.promises import CHECKER, STORE
 from reference_runtime.tools import Request, Tools, Unknown, Unsent
-
-#: Behind the id of a check: that it is made anew, and how often it was made.
-_ANEW = re.compile(r"~[0-9]+\Z")
 
 
 def leaf_of(ticket: Ticket) -> str:
@@ -29,8 +26,8 @@ def leaf_of(ticket: Ticket) -> str:
     A later segment's number in front of an id belongs to it: what was asked for there is another operation.
     """
     if ticket.tool == STORE and "parts" not in ticket.params:
-        return ticket.operation.removesuffix(SWEEP)
-    return _ANEW.sub("", ticket.operation) if ticket.tool == CHECKER else ticket.operation
+        return ticket.operation.removesuffix(SWEEP).rstrip(OWN)
+    return made_anew(ticket.operation) if ticket.tool == CHECKER else ticket.operation
 
 
 class Performer:

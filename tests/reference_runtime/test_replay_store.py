@@ -19,6 +19,7 @@ from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Json, Rejected
 from reference_runtime.turns import Turn
 from reference_runtime.workflow import Context, Workflow, workflow
+from tests.runtime_plans import work_off
 from tests.runtime_rig import EAGER, call, finish, plan, states, take, wait
 
 CODES = {"agent": "1"}
@@ -240,6 +241,28 @@ def test_a_cut_history_loses_no_signal(store):
     assert (status["state"], status["result"]) == ("done", [str(number) for number in range(6)])
     assert {one["id"] for one in status["operations"]} >= {"item#1", "2~item#1", "3~item#2"}
     assert store._value("SELECT max(number) FROM command_history") == 2
+
+
+def test_what_is_made_for_an_operation_takes_no_other_ones_id(store):
+    """A check that is made anew, or what sweeps up, is called like no operation of a later segment, which has its number."""
+
+    @workflow("agent")
+    async def numbered(ctx: Context, is_late: object) -> str:
+        if not is_late:
+            await ctx.artifact("report", 10, id="1")
+            await ctx.check("1", id="2")
+            await ctx.artifact("report", 20, id="3")
+            ctx.continue_as_new(state=True)
+        return (await ctx.call("ledger", id="2"))["nonce"]
+
+    store.submit("t", work())
+    done = list[str]()
+    for _ in range(4):
+        go(store, numbered)
+        done += work_off(store)
+    status = go(store, numbered)
+    assert done == ["t:1", "t:2", "t:3", "t:2~~2", "t:2~2"]
+    assert (status["state"], status["result"]) == ("done", "n-2~2")
 
 
 def test_a_signal_taken_by_a_lost_wait_is_free_again(store):
