@@ -237,6 +237,8 @@ def read_grant(data: Json) -> Grant:
     """A lease, as its holder shows it. Raises `Refusal` (`bad-request`)."""
     lease: dict[str, type] = {"attempt": str, "operation": str, "generation": int, "version": int}
     check_fields("grant", data, lease, {"task": str, "authority": dict, "granted": dict})
+    if data["generation"] < 1:  # as of an operation that nobody ever had: its word would fit
+        raise Refusal("bad-request", f"grant: generation must be 1 or more; got {data['generation']}")
     return Grant(**data)
 
 

@@ -65,6 +65,7 @@ LINES = {
     "generations": asked("heartbeat", execution="e", generations=[[]]),
     "grant of a list": asked("dispatch", grant={**GRANT, "attempt": []}),
     "grant of a text": asked("dispatch", grant={**GRANT, "generation": "1"}),
+    "grant of a lease that was never given out": asked("dispatch", grant={**GRANT, "operation": "w", "generation": 0}),
     "grant too large": asked("settle", grant={**GRANT, "generation": 10**30}, **SETTLE),
     "facts": asked("settle", grant=GRANT, **{**SETTLE, "facts": {"retry_after_ns": "soon"}}),
     "codes": asked("claim_turns", **{**CLAIM_TURNS, "codes": {"w": [[]]}}),
