@@ -17,11 +17,10 @@ from typing import Any, NamedTuple, Protocol
 import attrs
 
 from simkit._options import need_program, need_seconds, need_seed, need_whole
-from simkit.case import Case
+from simkit.case import Case, program_name
 from simkit.discovery import Discovery, Point
 from simkit.errors import told, wrong
 from simkit.guard import keeping
-from simkit.ladder import Ladder
 from simkit.parallel import Crew, Lost
 from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.points import PointCount
@@ -146,7 +145,7 @@ def campaign(
     numbers: Sequence[int] = range(seeds) if isinstance(seeds, int) else seeds
     if len(numbers) == 0:
         raise ValueError("a campaign has at least one seed: without evidence nothing passes")
-    name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
+    name = target or program_name(program)
     one_run = functools.partial(_ran, program, strategy, limits, processes_may_fail, name)
     adding = _Adding(save)
     module = getattr(program, "__module__", None)
@@ -252,18 +251,8 @@ def _ran(
 
 
 def _case(outcome: Outcome[Any], error: BaseException, seed: int, target: str, *, processes_may_fail: bool) -> Case:
-    return Case(
-        world="simulated",
-        target={"program": target},
-        scenario={},
-        seed=seed,
-        options={"processes_may_fail": processes_may_fail},
-        departures=outcome.departures,
-        schedule=outcome.schedule,
-        expect={"obligation": "program", "anomaly": type(error).__name__},
-        digest=outcome.digest,
-        ladder=Ladder.of(outcome.trace),
-    )
+    options = {"processes_may_fail": processes_may_fail}
+    return Case.of_program(outcome, target, seed=seed, anomaly=type(error).__name__, options=options)
 
 
 # ---- adding up

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import attrs
 
@@ -24,6 +24,9 @@ from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.ladder import Ladder
 from simkit.strategy import Fifo, ReplaySchedule, Segment
 from simkit.tape import Site, Tape, rows
+
+if TYPE_CHECKING:
+    from simkit.world import Outcome
 
 SCHEMA = "simkit/case/2"
 #: Read as well, and written again as it was: its cases have no ladder.
@@ -70,6 +73,39 @@ class Case:
     schema: str = SCHEMA
     #: How the file it was read from differs from what simkit wrote; empty where it does not. Not part of the case.
     altered: str = attrs.field(default="", eq=False, repr=False)
+
+    @classmethod
+    def of_run(
+        cls,
+        outcome: Outcome[Any],
+        *,
+        target: Mapping[str, Any],
+        seed: int,
+        expect: Mapping[str, Any],
+        scenario: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Case:
+        """The case that has a simulated run again, as it was recorded."""
+        return cls(
+            world="simulated",
+            target=target,
+            scenario=scenario or {},
+            seed=seed,
+            options=options or {},
+            departures=outcome.departures,
+            schedule=outcome.schedule,
+            expect=expect,
+            digest=outcome.digest,
+            ladder=Ladder.of(outcome.trace),
+        )
+
+    @classmethod
+    def of_program(
+        cls, outcome: Outcome[Any], name: str, *, seed: int, anomaly: str, options: Mapping[str, Any]
+    ) -> Case:
+        """The case of a run of a plain program, which shows the anomaly again; `name` is what `program_name` says of it."""
+        expect = {"obligation": "program", "anomaly": anomaly}
+        return cls.of_run(outcome, target={"program": name}, seed=seed, expect=expect, options=options)
 
     @property
     def id(self) -> str:
@@ -151,6 +187,11 @@ class Case:
 
     def _canonical(self) -> bytes:
         return json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def program_name(program: object) -> str:
+    """What a case calls a program: its module and its name there; of what has no name, what it is."""
+    return f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', type(program).__qualname__)}"
 
 
 def _read(path: Path) -> Any:

@@ -14,11 +14,10 @@ from typing import Any
 import attrs
 
 from simkit._options import need_program, need_seed, need_whole
-from simkit.case import Case
+from simkit.case import Case, program_name
 from simkit.discovery import Discovery, Point
 from simkit.errors import SimkitError, shown_of, told, wrong
 from simkit.guard import keeping
-from simkit.ladder import Ladder
 from simkit.point_coverage import Coverage, DeclaredPoint
 from simkit.strategies import NAMES, Exploration, RedundantError, named
 from simkit.strategy import ReplayDivergedError, Strategy, StrategyError
@@ -174,7 +173,7 @@ def search(
                 failure = None if error is None else _Failure(error, world_seed, outcome)
     if failure is None:
         return NotFound(exploration.name, progress.counts(), progress.exhausted)
-    case = failure.case(exploration.name, seed, target or _name(program))
+    case = failure.case(exploration.name, seed, target or program_name(program))
     path = None if save is None else case.save(save)
     return Found(exploration.name, progress.counts(), failure.error, case, path, _called(program))
 
@@ -263,25 +262,11 @@ class _Failure:
 
     def case(self, strategy: str, search_seed: int, target: str) -> Case:
         """As a case."""
-        return Case(
-            world="simulated",
-            target={"program": target},
-            scenario={},
-            seed=self.world_seed,
-            options={"strategy": strategy, "search_seed": search_seed},
-            departures=self.outcome.departures,
-            schedule=self.outcome.schedule,
-            expect={"obligation": "program", "anomaly": type(self.error).__name__},
-            digest=self.outcome.digest,
-            ladder=Ladder.of(self.outcome.trace),
-        )
+        anomaly, options = type(self.error).__name__, {"strategy": strategy, "search_seed": search_seed}
+        return Case.of_program(self.outcome, target, seed=self.world_seed, anomaly=anomaly, options=options)
 
 
 def _called(program: Program) -> str:
     """The name of its function; of what has none, what it is."""
     name = str(getattr(program, "__name__", ""))
     return name if name.isidentifier() else "program"
-
-
-def _name(program: Program) -> str:
-    return f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', type(program).__qualname__)}"

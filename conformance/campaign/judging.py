@@ -11,7 +11,6 @@ from conformance.simulate import scenario_to_json
 from scenarios.history import Closed
 from scenarios.rules import judge_all
 from simkit.case import Case
-from simkit.ladder import Ladder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,17 +32,13 @@ def judge_simulated(
     expect = expectation(findings)
     case = None
     if expect is not None:
-        case = Case(
-            world="simulated",
+        case = Case.of_run(
+            outcome,
             target={**target.describe(), "mutant": mutant},
-            scenario=scenario_to_json(simulated.scenario),
             seed=seed,
-            options={"swarm": simulated.swarm},
-            departures=outcome.departures,
-            schedule=outcome.schedule,
             expect=expect,
-            digest=outcome.digest,
-            ladder=Ladder.of(outcome.trace),
+            scenario=scenario_to_json(simulated.scenario),
+            options={"swarm": simulated.swarm},
         )
     judged = attrs.evolve(
         _judged(simulated.scenario, seed, findings, simulated.observation, case),

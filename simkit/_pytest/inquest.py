@@ -16,7 +16,6 @@ from simkit.case import Case
 from simkit.errors import SimkitError
 from simkit.examples import NotJsonError, encoded
 from simkit.explanation import Explanation, explain
-from simkit.ladder import Ladder
 from simkit.settings import Settings
 from simkit.shrinking import Budget, LooseSchedule, Retrial, Shrunk, fingerprint_of, shrink
 from simkit.spacetime import Known, Table, Watch, table
@@ -117,17 +116,13 @@ def _saved(
         arguments = {name: encoded(value) for name, value in failed.arguments.items() if name not in fixtures}
     except (NotJsonError, RecursionError) as problem:
         return None, None, f"a case: no file can hold the example ({problem})"
-    case = Case(
-        world="simulated",
+    case = Case.of_run(
+        outcome,
         target={"name": "pytest", "test": test},
-        scenario={"arguments": arguments},
         seed=failed.world_seed,
-        options={"steps": outcome.steps, "strategy": strategy, "run": failed.seed, **_BY_DEFAULT[by_default]},
-        departures=outcome.departures,
-        schedule=outcome.schedule,
         expect={"obligation": "the test passes", "anomaly": anomaly},
-        digest=outcome.digest,
-        ladder=Ladder.of(outcome.trace),
+        scenario={"arguments": arguments},
+        options={"steps": outcome.steps, "strategy": strategy, "run": failed.seed, **_BY_DEFAULT[by_default]},
     )
     try:
         path = case.save(store / "cases")

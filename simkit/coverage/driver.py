@@ -13,13 +13,12 @@ from typing import Any
 import attrs
 
 from simkit._options import need_program, need_seed, need_whole
-from simkit.case import Case
+from simkit.case import Case, program_name
 from simkit.coverage.corpus import Corpus
 from simkit.coverage.features import EVERY, Features
 from simkit.coverage.mutation import Mutant, mutate
 from simkit.coverage.scope import core
 from simkit.discovery import Discovery
-from simkit.ladder import Ladder
 from simkit.searching import Counts, Failing, Found, NotFound, Program, what_was_raised
 from simkit.shrinking.loose import LooseSchedule
 from simkit.strategy import RandomWalk, Strategy
@@ -90,7 +89,7 @@ def guided(
             search.learn(outcome, tape, strategy, features)
             error = failing(outcome) if outcome.bound is None else None
             if error is not None:
-                failure = _case(outcome, error, tape, seed, target or _name(program))
+                failure = _case(outcome, error, tape, seed, target or program_name(core(program)))
         blind, with_edges = features.blind, features.runs_with_edges
     result: Found | NotFound = NotFound(NAME, search.counts(), exhausted=False)
     if failure is not None and error is not None:
@@ -153,20 +152,5 @@ class _Search:
 
 
 def _case(outcome: Outcome[Any], error: BaseException, tape: Tape, search_seed: int, target: str) -> Case:
-    return Case(
-        world="simulated",
-        target={"program": target},
-        scenario={},
-        seed=tape.entropy,
-        options={"strategy": NAME, "search_seed": search_seed},
-        departures=outcome.departures,
-        schedule=outcome.schedule,
-        expect={"obligation": "program", "anomaly": type(error).__name__},
-        digest=outcome.digest,
-        ladder=Ladder.of(outcome.trace),
-    )
-
-
-def _name(program: Program) -> str:
-    found = core(program)
-    return f"{getattr(found, '__module__', '?')}:{getattr(found, '__qualname__', type(found).__qualname__)}"
+    options = {"strategy": NAME, "search_seed": search_seed}
+    return Case.of_program(outcome, target, seed=tape.entropy, anomaly=type(error).__name__, options=options)

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from simkit._options import is_whole, need_program, need_seed
-from simkit.case import Case
+from simkit.case import Case, program_name
 from simkit.errors import ExitCode, Problem, SimkitError, wrong
 from simkit.exploring.book import LIVENESS
 from simkit.exploring.jobs import Job, Task, made, worded
@@ -91,8 +91,7 @@ def explore(
     if not isinstance(budget, Budget):
         raise wrong("explore: budget", budget, "a simkit.exploring.Budget, or a number of runs")
     selected = _selected(stages)
-    name = target or f"{getattr(program, '__module__', '?')}:{getattr(program, '__qualname__', repr(program))}"
-    task = Task(program, name, seed, failing, Without(without), kernel=kernel, guard=guard)
+    task = Task(program, target or program_name(program), seed, failing, Without(without), kernel=kernel, guard=guard)
     probe = _probe(task, limits)
     task = attrs.evolve(task, limits=limits or Limits(steps=max(_STEPS_MIN, _TIMES * probe.outcome.steps)))
     budget, alike = _fitting(budget, probe)

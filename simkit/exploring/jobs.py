@@ -14,7 +14,6 @@ from simkit.errors import told
 from simkit.exploring.kinds import Without
 from simkit.exploring.masks import SwarmMask
 from simkit.exploring.plan import Strike, later
-from simkit.ladder import Ladder
 from simkit.points import PointCount
 from simkit.searching import Failing, Program, what_was_raised
 from simkit.shrinking import LooseSchedule, fingerprint_of
@@ -177,18 +176,8 @@ def _unfinished(task: Task, job: Job, tape: Tape, outcome: Outcome[Any]) -> Case
 
 
 def _case(task: Task, job: Job, tape: Tape, outcome: Outcome[Any], anomaly: str) -> Case:
-    return Case(
-        world="simulated",
-        target={"program": task.name},
-        scenario={},
-        seed=tape.entropy,
-        options={"open": True, "stage": job.stage},
-        departures=outcome.departures,
-        schedule=outcome.schedule,
-        expect={"obligation": "program", "anomaly": anomaly},
-        digest=outcome.digest,
-        ladder=Ladder.of(outcome.trace),
-    )
+    options = {"open": True, "stage": job.stage}
+    return Case.of_program(outcome, task.name, seed=tape.entropy, anomaly=anomaly, options=options)
 
 
 def worded(error: BaseException) -> str:
