@@ -6,43 +6,35 @@ processes on hosts, does things to them, and returns; whatever still runs then i
 
 from __future__ import annotations
 
-import functools
-import gc
-import importlib
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
 
-from simkit._kernel import fallback, fingerprint, loop, sleeper, threads, watchdog
+from simkit._kernel import fallback, fingerprint, loop, sleeper, watchdog
 from simkit._kernel.kernel import Kernel
-from simkit._kernel.stepping import Peek
 from simkit._kernel.timers import BoundMetError, Timer
 from simkit._kernel.turn import Turn
 from simkit._network.addresses import Addresses
-from simkit._network.hooks import LateFactory, LateResolver
 from simkit._options import need_program, need_whole
+from simkit.choosing import Choice
 from simkit.clock import EPOCH_NS
 from simkit.copies import Copies
 from simkit.errors import SimkitError, shown_of, wrong
-from simkit.guard import Guard
 from simkit.host import Host
 from simkit.limits import Bound, BoundError, Limits
 from simkit.mixups import annotate
 from simkit.patience import lost_patience, patience_ns
 from simkit.points import PointCount, PointError, Points
-from simkit.points import begin as begin_points
 from simkit.process import Process
-from simkit.strategy import RandomWalk, Segment, Strategy, StrategyError, TaskView, segments
+from simkit.strategy import Segment, Strategy, segments
+from simkit.surroundings import Surroundings
 from simkit.tape import Site, Tape
 from simkit.trace import Sink, Trace
 from simkit.watching import watchers
 
 if TYPE_CHECKING:
-    from trio.lowlevel import Task
-
     from simkit.network import Network
 
 T = TypeVar("T")
@@ -51,14 +43,6 @@ KernelName = Literal["fast", "fallback"]
 __all__ = ["EPOCH_NS", "Host", "Limits", "Outcome", "World", "run"]
 
 _FIRST_PID = 101
-#: Garbage is collected between two runs once so many objects have been made since.
-_GARBAGE_MAX = 100_000
-#: How long it takes until a thread goes on, and how often.
-_SWITCH_NS = (50_000, 200_000, 1_000_000, 10_000_000)
-_SWITCHES = (8, 4, 2, 1)
-#: How long a thread that loses its turn is away, and how often: long enough for others to do all that they are about to do.
-_AWAY_NS = (0, 50_000, 1_000_000, 10_000_000, 100_000_000)
-_AWAYS = (8, 2, 2, 2, 2)
 
 
 @attrs.frozen(slots=False)  # which is made in a third of the time
@@ -230,76 +214,6 @@ class World:
         return self._pid - 1
 
 
-class _Choice:
-    """A strategy, as the kernel asks for it."""
-
-    def __init__(self, strategy: Strategy) -> None:
-        self.always = bool(getattr(strategy, "every_step", False))
-        self._strategy = strategy
-        self.index: Callable[[int, int], int] | None = getattr(strategy, "index", None)
-        if self.index is not None and not type(strategy).__module__.startswith("simkit."):
-            self.index = self._checked(self.index)  # the kernel takes what ours say as it is
-        self.uniform = strategy.uniform if type(strategy) is RandomWalk else None
-        #: Set while a run goes on.
-        self.kernel: Kernel | None = None
-        self._views: _Views | None = None
-
-    def pick(self, runnable: list[Task], step: int) -> int:
-        if self._views is None:
-            assert self.kernel is not None
-            self._views = _Views(self.kernel)
-        views = list(map(self._views.__getitem__, runnable[:]))
-        try:
-            index = self._strategy.pick(views, step)
-        except SimkitError:
-            raise
-        except BoundMetError as met:
-            raise StrategyError.endless(self._strategy, step, met.args[0]) from met
-        except Exception as error:
-            raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
-        if type(index) is not int or not 0 <= index < len(views):
-            raise StrategyError.nonsense(self._strategy, step, index, len(views))
-        assert self.kernel is not None
-        if self.kernel.pending:  # what was declared is being done
-            self.kernel.pending.pop(views[index].number, None)
-        return index
-
-    def _checked(self, index: Callable[[int, int], int]) -> Callable[[int, int], int]:
-        def checked(count: int, step: int) -> int:
-            try:
-                picked = index(count, step)
-            except SimkitError:
-                raise
-            except BoundMetError as met:
-                raise StrategyError.endless(self._strategy, step, met.args[0]) from met
-            except Exception as error:
-                raise StrategyError.of(self._strategy, f"step {step} of the schedule", error) from error
-            if type(picked) is not int or not 0 <= picked < count:
-                raise StrategyError.nonsense(self._strategy, step, picked, count)
-            return picked
-
-        return checked
-
-    def let_go(self) -> None:
-        """The run is over."""
-        self.kernel = self._views = None
-
-
-class _Views(dict["Task", TaskView]):
-    """The view of each task, made when it is first seen; asked for every runnable task at every step."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__()
-        self._kernel = kernel
-
-    def __missing__(self, task: Task) -> TaskView:
-        kernel = self._kernel
-        number, owner = kernel.number(task), kernel.owner(task)
-        peek = Peek(task, number, kernel.pending)
-        view = self[task] = TaskView(number, task.name, None if owner is None else owner.label, peek)
-        return view
-
-
 def run(
     main: Callable[[World], Awaitable[T]],
     *,
@@ -325,11 +239,9 @@ def run(
     already, in this thread or another: one process simulates one world at a time; an OptionError for arguments that are
     none.
     """
-    _check(main, tape, kernel, limits)
-    if strategy is not None and (isinstance(strategy, type) or not callable(getattr(strategy, "pick", None))):
-        raise wrong("run: strategy", strategy, 'a strategy, such as RandomWalk(tape.stream("schedule"))', _NAMES)
+    _check(main, tape, strategy, kernel, limits)
     kernel = _available(kernel)
-    choice = None if strategy is None else _Choice(strategy)
+    choice = None if strategy is None else Choice(strategy)
     trace = Trace(trace_sink)
     record = trace.record_step if trace_sink is None else trace.record_step_and_flush
     core = Kernel(choice, record, steps_max=limits.steps, time_ns_max=limits.time_ns)
@@ -344,7 +256,7 @@ def run(
     watch = watchdog.watching(
         core, trace.__len__, step_s=limits.step_s, memory_bytes=limits.memory_bytes, events_max=limits.events
     )
-    with Turn(), watch as watched, _Surroundings(world, guard=guard) as refusals:
+    with Turn(), watch as watched, Surroundings(world, guard=guard) as refusals:
         try:
             value = core.run(drive, _outside, (main, world))
             if world.has_network:
@@ -394,7 +306,7 @@ def _outcome(
 _NAMES = "names of strategies are for simkit.search, simkit.campaign and @simkit.test"
 
 
-def _check(main: object, tape: object, kernel: object, limits: object) -> None:
+def _check(main: object, tape: object, strategy: object, kernel: object, limits: object) -> None:
     need_program("run: main", main)
     if not isinstance(tape, Tape):
         raise wrong("run: tape", tape, "a tape, such as Tape.from_seed(0)")
@@ -402,6 +314,8 @@ def _check(main: object, tape: object, kernel: object, limits: object) -> None:
         raise wrong("run: kernel", kernel, "fast or fallback")
     if not isinstance(limits, Limits):
         raise wrong("run: limits", limits, "a simkit.Limits")
+    if strategy is not None and (isinstance(strategy, type) or not callable(getattr(strategy, "pick", None))):
+        raise wrong("run: strategy", strategy, 'a strategy, such as RandomWalk(tape.stream("schedule"))', _NAMES)
 
 
 def _available(kernel: KernelName) -> KernelName:
@@ -414,72 +328,6 @@ def _available(kernel: KernelName) -> KernelName:
         )
         return "fallback"
     return kernel
-
-
-class _Surroundings:
-    """What a run has around it: the collector off, simulated SQLite in place, the guard on, threads and sockets simulated.
-
-    Gives the list of refusals. No context managers within: an empty run would spend a tenth of its time in them.
-    """
-
-    def __init__(self, world: World, *, guard: bool) -> None:
-        self._world = world
-        self._guard = Guard(world, epoch_ns=EPOCH_NS) if guard else None
-        self._collects = False
-        self._undo: list[Callable[[], object]] = []
-
-    def __enter__(self) -> list[Any]:
-        world, undo = self._world, self._undo
-        self._collects = gc.isenabled()
-        gc.disable()  # what it would run, and when, is not the program's
-        try:
-            undo.append(_sqlite().begin(world))
-            undo.append(begin_points(world))
-            if self._guard is not None:
-                self._guard.begin()
-                undo.append(self._guard.end)
-            drawn = functools.partial(_switch_ns, world.tape), functools.partial(_away_ns, world.tape)
-            undo.append(threads.begin(world.kernel, *drawn).give_up)
-            if world.tape.open:
-                world.network  # noqa: B018  # an explorer looks for its sites
-            world.kernel.runner.serve_sockets(LateFactory(world), LateResolver(world))
-        except BaseException:
-            self._leave()
-            raise
-        return [] if self._guard is None else self._guard.refusals
-
-    def __exit__(self, *_: object) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
-        """Take everything back, whatever one of them says."""
-        try:
-            while self._undo:
-                self._undo.pop()()
-        finally:
-            if self._undo:
-                self._leave()
-            else:
-                if gc.get_count()[0] > _GARBAGE_MAX:  # between two runs the young are enough
-                    gc.collect(0)
-                if self._collects:
-                    gc.enable()
-
-
-@functools.cache
-def _sqlite() -> ModuleType:
-    """At the first run: importing takes longer than all else of simkit."""
-    return importlib.import_module("simkit.sqlite")
-
-
-def _switch_ns(tape: Tape) -> int:
-    """How long it takes until a thread goes on."""
-    return _SWITCH_NS[tape.stream("threads").choose("switch", 4, _SWITCHES)]
-
-
-def _away_ns(tape: Tape) -> int:
-    """How long a thread that takes a lock lets others go first; mostly not at all."""
-    return _AWAY_NS[tape.stream("threads").choose("loses turn", 5, _AWAYS)]
 
 
 async def _outside(main: Callable[[World], Awaitable[T]], world: World) -> T:

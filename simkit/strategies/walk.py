@@ -1,6 +1,6 @@
 """The plain ones, for comparison and as probes: a random walk, first come first served, and trio's own order.
 
-`trio_batches` is what `trio.run` does by itself: each round takes everybody who is runnable, forwards or backwards by a
+`TrioBatches` is what `trio.run` does by itself: each round takes everybody who is runnable, forwards or backwards by a
 coin, one step each; so no task ever gets two steps ahead of another runnable one, which hides most faults.
 """
 
