@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 import attrs
 
 from conformance import events, invocation
-from conformance.certificate import Certificate, is_certificate
-from conformance.certificate import write as write_certificate
+from conformance.certificate import Certificate
+from conformance.certificate_file import is_certificate
+from conformance.certificate_file import write as write_certificate
 from conformance.files import telling, write_atomic
 from simkit.errors import Problem, SimkitError
 

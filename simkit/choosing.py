@@ -61,7 +61,7 @@ class Choice:
 
         return checked
 
-    def _fault(self, step: int, error: BaseException) -> StrategyError:
+    def _fault(self, step: int, error: BoundMetError | Exception) -> StrategyError:
         """What is to be said of a strategy that raised, or did not come to an end."""
         if isinstance(error, BoundMetError):
             return StrategyError.endless(self._strategy, step, error.args[0])

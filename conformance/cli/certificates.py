@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance import invocation
-from conformance.certificate import judgement, load
+from conformance.certificate import judgement
+from conformance.certificate_file import load
 from conformance.cli.session import short
 from scenarios.verdict import Verdict
 from simkit.errors import SimkitError, worst

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conformance import events as e
 from conformance import invocation
-from conformance.certificate import is_certificate
+from conformance.certificate_file import is_certificate
 from conformance.cli import certificates, codes, happenings, listing, relations, saved, stories, usage, vocabulary
 from scenarios.obligations.groups import GROUPS
 from simkit.errors import ORDER, ExitCode, Problem, SimkitError

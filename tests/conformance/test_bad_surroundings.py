@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import certificate as certificates
+from conformance import certificate_file
 from simkit.errors import ExitCode, SimkitError, worst
 from tests.bad_input_rig import DEADLINE_S, LIAR, MARKS, Bench, command_line, surroundings
 from tests.report_samples import certificate
@@ -213,10 +213,10 @@ def test_code_that_has_changed_is_exit_6(bench: Bench, tmp_path: Path) -> None:
 def test_a_spoilt_certificate_is_refused(tmp_path: Path, spoil: Callable[[str], str], code: str) -> None:
     """A certificate that is cut short or was touched is never taken for one."""
     path = tmp_path / "certificate.json"
-    certificates.write(certificate(), path)
-    certificates.load(path)
+    certificate_file.write(certificate(), path)
+    certificate_file.load(path)
     path.write_text(spoil(path.read_text()))
     with pytest.raises(SimkitError) as caught:
-        certificates.load(path)
+        certificate_file.load(path)
     assert caught.value.problem.code == code
     assert caught.value.problem.hint

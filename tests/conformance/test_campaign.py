@@ -17,7 +17,8 @@ from conformance.campaign.certification import certify
 from conformance.campaign.docket import Docket, Judged, claimed_ids, origin_of
 from conformance.campaign.kinds import CASES_MAX
 from conformance.campaign.proof import Proof
-from conformance.certificate import Certificate, load
+from conformance.certificate import Certificate
+from conformance.certificate_file import load
 from conformance.simulate import simulate
 from conformance.store import Store
 from scenarios import catalogue

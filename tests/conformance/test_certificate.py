@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 
 from conformance import certificate as c
+from conformance import certificate_file as file
 from conformance.files import digest
 from scenarios.requirements import REQUIREMENT_SETS
 from simkit.errors import ExitCode, SimkitError
@@ -29,13 +30,13 @@ SCHEMA = json.loads((resources.files("conformance") / "schemas" / "certificate.s
 def refused(text: str) -> str:
     """The error a text gets when read as a certificate."""
     with pytest.raises(SimkitError) as caught:
-        c.parse(text, "toy.json")
+        file.parse(text, "toy.json")
     return str(caught.value)
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> str:
     """The sample certificate's text after `change`."""
-    data = json.loads(c.dump(certificate()))
+    data = json.loads(file.dump(certificate()))
     change(data)
     return json.dumps(data)
 
@@ -43,15 +44,15 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """A certificate survives its file, and equal certificates are equal byte for byte."""
     path = tmp_path / "new" / "folder" / "toy.json"
-    c.write(certificate(), path)
-    assert c.load(path) == certificate()
-    assert path.read_text() == c.dump(certificate())
-    assert [file.name for file in path.parent.iterdir()] == ["toy.json"]
+    file.write(certificate(), path)
+    assert file.load(path) == certificate()
+    assert path.read_text() == file.dump(certificate())
+    assert [one.name for one in path.parent.iterdir()] == ["toy.json"]
 
 
 def test_the_file_matches_the_shipped_schema() -> None:
     """Readers may rely on the schema."""
-    data = json.loads(c.dump(certificate()))
+    data = json.loads(file.dump(certificate()))
     jsonschema.Draft202012Validator(SCHEMA).validate(data)
     del data["footer"]
     with pytest.raises(jsonschema.ValidationError):
@@ -63,7 +64,7 @@ def test_a_certificate_of_an_earlier_set_is_still_good() -> None:
     for; an alteration of it is found out.
     """
     text = EARLIER.read_text()
-    read = c.parse(text, "earlier.json")
+    read = file.parse(text, "earlier.json")
     assert (read.kit.requirements, read.kit.digest) == ("2026.1", REQUIREMENT_SETS["2026.1"].digest)
     assert [(one.name, one.uncovered) for one in read.profiles] == [("Durable", ())]
     assert c.judgement(read, TODAY) == (ExitCode.PASSED, "all 9 claimed obligations judged, 9 held")
@@ -73,11 +74,11 @@ def test_a_certificate_of_an_earlier_set_is_still_good() -> None:
 
 def test_every_truncation_is_refused() -> None:
     """A file that breaks off anywhere is refused (only the last line end may be missing)."""
-    text = c.dump(certificate())
+    text = file.dump(certificate())
     assert "error[not-a-certificate]: the file is empty" in refused("")
     for length in range(1, len(text) - 1, 7):
         assert "error[certificate-truncated]" in refused(text[:length])
-    assert c.parse(text[:-1], "toy.json") == certificate()
+    assert file.parse(text[:-1], "toy.json") == certificate()
 
 
 BAD: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -119,7 +120,7 @@ def test_what_readers_may_take_in_two_ways_is_refused(old: str, new: str, what: 
 
 def resealed(change: Callable[[dict[str, Any]], object]) -> str:
     """The sample's text after `change`, with counts and digest made anew: as by somebody who edits it and knows how."""
-    data = json.loads(c.dump(certificate()))
+    data = json.loads(file.dump(certificate()))
     change(data)
     counts = data["footer"]["counts"]
     for name in counts:
@@ -233,7 +234,7 @@ def test_contents_that_cannot_be_true_together_are_refused(name: str) -> None:
 
 def test_resealing_by_itself_changes_nothing() -> None:
     """What the cases above change is what they are refused for."""
-    assert c.parse(resealed(lambda _data: None), "toy.json") == certificate()
+    assert file.parse(resealed(lambda _data: None), "toy.json") == certificate()
 
 
 def test_profiles_of_a_set_that_nobody_knows_are_still_held_against_their_rows() -> None:
@@ -246,7 +247,7 @@ def test_profiles_of_a_set_that_nobody_knows_are_still_held_against_their_rows()
         unknown(data)
         set_row("DUR-1", verdict="fail", observed="violated", anomalies=["amnesia"])(data)
 
-    assert c.parse(resealed(unknown), "toy.json").kit.requirements == "2031.1 (draft)"
+    assert file.parse(resealed(unknown), "toy.json").kit.requirements == "2031.1 (draft)"
     assert "profile Durable: granted, though DUR-1 did not pass" in refused(resealed(failed))
 
 
@@ -265,7 +266,7 @@ def test_a_file_of_settings_did_not_break_off() -> None:
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     """A path that leads nowhere is told as such."""
     with pytest.raises(SimkitError, match="certificate-missing"):
-        c.load(tmp_path / "nowhere.json")
+        file.load(tmp_path / "nowhere.json")
 
 
 def row(verdict: str, level: str = "MUST", id_: str = "DUR-3") -> c.ObligationRow:

@@ -16,6 +16,7 @@ import attrs
 import pytest
 
 from conformance import certificate as c
+from conformance import certificate_file as file
 from conformance.campaign import certification, proof, real, subject
 from conformance.campaign.docket import Judged
 from conformance.events import Emit, Event, Trouble
@@ -88,7 +89,7 @@ def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 
 def read_back(certificate: c.Certificate) -> None:
-    assert c.parse(c.dump(certificate), "made") == certificate
+    assert file.parse(file.dump(certificate), "made") == certificate
 
 
 @pytest.mark.parametrize("set_", [*REQUIREMENT_SETS, *DRAFTS])

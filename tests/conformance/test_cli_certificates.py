@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from conformance import certificate as c
+from conformance import certificate_file as file
 from conformance import cli
 from conformance import events as e
 from conformance.reporters import wording
@@ -25,19 +26,19 @@ EARLIER = Path(__file__).parent / "certificate-2026.1.json"
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     path = tmp_path / "toy.json"
-    c.write(certificate(), path)
+    file.write(certificate(), path)
     return path
 
 
 def test_a_certificate_is_checked_and_shown(kept: Path, capsys: Any) -> None:
     """Its table, what it grants, of which durability; and the exit code that it states, an earlier set's included."""
     shutil.copy(EARLIER, kept)
-    stated, reason = c.judgement(c.load(kept), TODAY)
+    stated, reason = c.judgement(file.load(kept), TODAY)
     assert cli.main(["verify", str(kept), "--format", "plain"]) == int(stated)
     out = capsys.readouterr().out
     assert "whole and unchanged: digest " + json.loads(kept.read_text())["footer"]["digest"] in out
     assert "durability   process kill; power loss was not tried" in out
-    assert all(row.id in out for row in c.load(kept).obligations if row.verdict != "not-claimed")
+    assert all(row.id in out for row in file.load(kept).obligations if row.verdict != "not-claimed")
     assert out.endswith(f"exit {int(stated)}: {reason}\n")
 
 
@@ -87,7 +88,7 @@ def test_what_is_no_certificate_is_told_as_that(tmp_path: Path, capsys: Any, tex
 @pytest.mark.parametrize("kind", ["plain", "pretty"])
 def test_several_certificates_are_checked_at_once(kept: Path, tmp_path: Path, capsys: Any, kind: str) -> None:
     """Each is shown with its own table; the exit code is the one that outranks the others, and a bad one hides none."""
-    stated = {path: c.judgement(c.load(path), TODAY)[0] for path in (kept, EARLIER)}
+    stated = {path: c.judgement(file.load(path), TODAY)[0] for path in (kept, EARLIER)}
     assert cli.main(["verify", str(kept), str(EARLIER), "--format", kind]) == int(worst([*stated.values()]))
     out = capsys.readouterr().out
     assert out.count("whole and unchanged: digest") == 2
@@ -99,7 +100,7 @@ def test_several_certificates_are_checked_at_once(kept: Path, tmp_path: Path, ca
     assert "whole and unchanged: digest" in told.out
     assert "none.json" in told.err
     failed = attrs.evolve(certificate(), deviations=(c.Deviation("DUR-3", "known", "2026-01-01"),))
-    c.write(failed, kept)
+    file.write(failed, kept)
     assert cli.main(["verify", str(tmp_path / "none.json"), str(kept), str(EARLIER), "--format", kind]) == 1
 
 
@@ -112,7 +113,7 @@ def test_something_has_to_be_verified(capsys: Any) -> None:
 def test_a_deviation_that_has_expired_since_is_told(tmp_path: Path, capsys: Any) -> None:
     """What was excused when it was made is not excused for ever."""
     excused = attrs.evolve(certificate(), deviations=(c.Deviation("DUR-3", "known", "2026-01-01"),))
-    c.write(excused, tmp_path / "old.json")
+    file.write(excused, tmp_path / "old.json")
     assert cli.main(["verify", str(tmp_path / "old.json"), "--format", "plain"]) == 1
     assert c.judgement(excused, TODAY)[1] in capsys.readouterr().out
 
