@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from scenarios.endings import causeless_ends, idle_end
@@ -9,7 +10,13 @@ from scenarios.history import History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.obligations.signals import SET_ASIDE
+from scenarios.plan import Leaf, Sleep, Wait
 from scenarios.verdict import Finding, Violation
+
+#: The label of a wall clock that is set back.
+_SET_BACK = re.compile(r"jump@[^~]*~-")
+#: States in which an operation that was sent waits for its next try.
+_TO_BE_SENT_AGAIN = frozenset({"planned", "unknown"})
 
 
 @obligation(
@@ -106,8 +113,28 @@ def _lacks_decision(facts: Facts) -> bool:
 
 
 def is_held(facts: Facts) -> bool:
-    """May the run rightly stand still: paused and never certainly let go, or under code that is not its own?"""
-    return facts.code_changed() or may_be_paused(facts)
+    """May the run rightly stand still: paused and never certainly let go, under code that is not its own, or waiting for an
+    hour that is not yet by a clock that was set back?
+    """
+    return facts.code_changed() or may_be_paused(facts) or _may_wait_for_its_hour(facts)
+
+
+def _may_wait_for_its_hour(facts: Facts) -> bool:
+    """Was a wall clock set back, and may the run be at a timer, a time-out or a delay that ends by it? Whose clock is right is
+    another question.
+    """
+    if not any(_SET_BACK.match(label) for _, _, label in facts.fired):
+        return False
+    return any(_may_be_timed(facts, leaf) for leaf in facts.history.plan.leaves())
+
+
+def _may_be_timed(facts: Facts, leaf: Leaf) -> bool:
+    """Is it, as far as the last status tells, a timer that is not over, a wait that will be, or a call to be sent again?"""
+    last = facts.last_seen()
+    shown = last.operation(leaf.id) if last is not None else None
+    if isinstance(leaf, Sleep) or (isinstance(leaf, Wait) and leaf.timeout_ns is not None):
+        return leaf.id not in facts.accepted_at and facts.may_have_begun(leaf.id)
+    return shown is not None and shown.state in _TO_BE_SENT_AGAIN and bool(facts.dispatches(leaf.id))
 
 
 def may_be_paused(facts: Facts) -> bool:

@@ -33,6 +33,8 @@ from scenarios.verdict import Finding, Violation
 
 #: What a status may not say of an operation that was sent and whose outcome nobody knows.
 _DENIALS = frozenset({"planned", "skipped", "failed"})
+#: States of a child that is not over.
+_GOES_ON = frozenset({"planned", "dispatched"})
 #: The least by which work has to overstay its grace.
 _OVERSTAY_NS = 250_000_000
 #: And how much longer it has to be seen, once more: who answers slowly acts slowly.
@@ -111,10 +113,17 @@ def _is_at_work(facts: Facts, request: Request, seen: Seen) -> bool:
     """Was a living worker certainly waiting for the reply, all the time that this status was asked and answered?"""
     if request.at > seen.asked or not is_open(request, seen.answered) or facts.late(request):
         return False
-    if (shown := seen.operation(request.op)) is not None and shown.state in IN_DOUBT:
+    if _is_given_up(facts, request.op, seen):
         return False  # nobody waits for its answer any more: a worker that heeds a stop drops what it had sent
     waited_ns = facts.at_ns(seen.answered) - request.event.at_ns
     return waited_ns < patience_ns(facts) and is_undisturbed(facts, request, seen.answered)
+
+
+def _is_given_up(facts: Facts, op: str, seen: Seen) -> bool:
+    """Does a status show an operation in doubt, or the child that it is of as over? How is told by the child."""
+    owner = op.partition("/")[0] if is_inherited(facts, op) else None
+    shown = seen.operation(owner or op)
+    return shown is not None and (shown.state in IN_DOUBT or (owner is not None and shown.state not in _GOES_ON))
 
 
 def _busy(facts: Facts, request: Request, seen: Seen) -> Violation:

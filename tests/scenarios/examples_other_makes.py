@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 
 from scenarios.operation import Allowance
-from scenarios.plan import Call, Model
-from tests.scenarios.build import Story, plan
+from scenarios.plan import Call, Child, Model, Plan, Seq
+from tests.scenarios.build import MS, Story, plan
 from tests.scenarios.examples import breaks, holds
 from tests.scenarios.examples_approvals import BRIEF, asks, shows
 from tests.scenarios.examples_budgets import ONE, UNPRICED, tokens
@@ -124,3 +124,65 @@ breaks(
     shows(asks(Story(BRIEF).up().start().call("a")).decide("k").later(600), "running", ("k", "approved")).bound(),
     "stuck",
 )
+
+# --- a timer that ends by a clock which was set back --------------------------------------------------------------------
+BACK = "jump@ack:start(engine)~-3600000000000ns"
+AHEAD = "jump@ack:start(engine)~3600000000000ns"
+NAP = plan("a ledger", "s sleep 100", "b ledger a")
+SOON = plan("a ledger", "w wait go 100", "b ledger a")
+
+
+def set_to(label: str, of: Plan) -> Story:
+    return Story(of, **OPS).up().start().fired(label)
+
+
+holds(
+    "DUR-6",
+    "a timer ends by a clock that was set back for an hour, which is not over yet",
+    set_to(BACK, NAP).call("a").status("waiting", ops={"a": "succeeded a1", "s": "planned"}).bound(),
+    exercised=0,
+)
+holds(
+    "DUR-6",
+    "a wait has a time, by a clock that was set back",
+    set_to(BACK, SOON).call("a").status("waiting", "go", ops={"a": "succeeded a1", "w": "planned"}).bound(),
+    exercised=0,
+)
+holds(
+    "SCH-10",
+    "a try failed, its worker died, and the next try is for an hour that is not yet",
+    set_to(BACK, plan("a ledger")).call("a", "error").crash().status("running", ops={"a": "unknown"}).bound(),
+    exercised=0,
+)
+breaks(
+    "DUR-6",
+    "a timer does not end though its clock was set ahead",
+    set_to(AHEAD, NAP).call("a").status("waiting", ops={"a": "succeeded a1", "s": "planned"}).bound(),
+    "stuck",
+)
+breaks(
+    "DUR-6",
+    "a clock was set back, the timer is over, and nothing goes on",
+    set_to(BACK, NAP).call("a").later(200).status("running", ops={"a": "succeeded a1", "s": "succeeded", "b": "planned"}).bound(),
+    "stuck",
+)
+breaks(
+    "DUR-6",
+    "a clock was set back, and what a dead worker had in hand is nobody's for an hour",
+    set_to(BACK, NAP).request("a").crash().status("running", ops={"a": "dispatched"}).bound(),
+    "stuck",
+)
+
+# --- a child that is over is at work no more ----------------------------------------------------------------------------
+FAMILY = plan("a ledger", Child("kid", Seq("k", (Call("x", "ledger"), Call("y", "ledger")))))
+
+
+def stopped(ops: dict[str, str]) -> Story:
+    """The run is stopped over a call of its child, and its child is given up within the grace."""
+    story = Story(FAMILY, grace_ns=500 * MS, call_timeout_ns=1000 * MS, **OPS).up().start().call("a").request("kid/x")
+    return story.cancel().status("cancelled", ops={"a": "succeeded a1", **ops}, cancel="quiescent").applied().reply()
+
+
+holds("CAN-2", "a child was given up within the grace, and is shown so", stopped({"kid": "failed"}), exercised=0)
+breaks("CAN-2", "called quiescent with a child that is shown at work", stopped({"kid": "dispatched"}), "false certainty")
+breaks("CAN-2", "called quiescent, and of the child nothing is said", stopped({}), "false certainty")
