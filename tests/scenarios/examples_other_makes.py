@@ -163,7 +163,11 @@ breaks(
 breaks(
     "DUR-6",
     "a clock was set back, the timer is over, and nothing goes on",
-    set_to(BACK, NAP).call("a").later(200).status("running", ops={"a": "succeeded a1", "s": "succeeded", "b": "planned"}).bound(),
+    set_to(BACK, NAP)
+    .call("a")
+    .later(200)
+    .status("running", ops={"a": "succeeded a1", "s": "succeeded", "b": "planned"})
+    .bound(),
     "stuck",
 )
 breaks(
@@ -184,5 +188,7 @@ def stopped(ops: dict[str, str]) -> Story:
 
 
 holds("CAN-2", "a child was given up within the grace, and is shown so", stopped({"kid": "failed"}), exercised=0)
-breaks("CAN-2", "called quiescent with a child that is shown at work", stopped({"kid": "dispatched"}), "false certainty")
+breaks(
+    "CAN-2", "called quiescent with a child that is shown at work", stopped({"kid": "dispatched"}), "false certainty"
+)
 breaks("CAN-2", "called quiescent, and of the child nothing is said", stopped({}), "false certainty")
