@@ -6,8 +6,8 @@ is not there, a command nobody can fill in) is found by `manifest_checks`, in as
 
 Sections: `[harness]` who it is · `[install]` how to get it · `[configurations.*]` ways to run it · `[units.*]` its processes
 in launch order, the worker that is asked last · `[operations]` what plans it can interpret · `[verbs]` what it can be asked ·
-`[claims]` what its vendor promises, with the source · `[shows]` what its status shows · `[limits]` and `[settings]` what a
-certificate must record.
+`[claims]` what its vendor promises, with the source · `[shows]` what its status shows · `[swarm]` settings that simulated runs
+draw · `[limits]` and `[settings]` what a certificate must record.
 """
 
 from __future__ import annotations
@@ -168,6 +168,7 @@ class Manifest:
     shows: Shows = Shows()
     limits: Limits = Limits()
     codes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    swarm: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     settings: Mapping[str, Scalar] = attrs.field(factory=dict)
 
     def launch_order(self) -> tuple[str, ...]:

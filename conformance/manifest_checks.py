@@ -58,6 +58,12 @@ def _check_codes(codes: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
                 yield f"codes.{name}: {other!r} is no version under [codes]{nearest(other, codes)}"
 
 
+def _check_swarm(swarm: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for name, values in swarm.items():
+        if not values:
+            yield f"swarm.{name}: empty; expected the values to draw from, the usual one first"
+
+
 def _check_install(install: Install) -> Iterator[str]:
     for n, requirement in enumerate(install.pip):
         yield from _check_braces(f"install.pip[{n}]", requirement, "version")
@@ -100,6 +106,7 @@ _CHECKS: Final[Mapping[tuple[str, ...], Callable[..., Iterator[str]]]] = {
     ("operations",): _check_operations,
     ("harness", "operations", "verbs"): _check_verbs,
     ("codes",): _check_codes,
+    ("swarm",): _check_swarm,
     ("install",): _check_install,
 }
 

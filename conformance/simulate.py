@@ -97,7 +97,8 @@ def simulate(
     extra: tuple[Interruption, ...] = (),
     watch: Callable[[World], object] | None = None,
 ) -> Simulated:
-    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top; `swarm`: and drawn faults.
+    """Run `seed`: its own drawn scenario unless one is given; `extra` interruptions come on top; `swarm`: and drawn faults, and
+    settings of the harness.
     `watch` is called with the world before anything runs in it.
     """
     tape = Tape.from_seed(seed)
@@ -135,6 +136,8 @@ def program(
         "SIMKIT_CALL_TIMEOUT_MS": str(manifest.limits.call_timeout_ms),
     }
 
+    settings = {name: values for name, values in manifest.swarm.items() if name not in environment}
+
     async def main(world: World) -> Observation:
         chosen = scenario if isinstance(scenario, Scenario) else scenario(world)
         demand(chosen, "simulated", manifest)
@@ -142,7 +145,7 @@ def program(
             async with trio.open_nursery() as nursery:
                 simulated = SimulatedWorld(world, module, environment, nursery)
                 if swarm:
-                    simulated.stir(subject.units)
+                    simulated.stir(subject.units, settings)
                 if watch is not None:
                     watch(world)
                 seen = await observe(simulated, subject, chosen, RUN)

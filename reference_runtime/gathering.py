@@ -55,6 +55,10 @@ class Gathering(Holding):
         """
         return self.store.is_shared() or len(self._holders) > SHARING.get(verb, len(self._holders))
 
+    def awaits_commit(self, _verb: str) -> bool:
+        """Whether the answer to this, which is about to be given, may be about what is not durable yet: to whatever it is."""
+        return self.store.is_shared()
+
     async def committed(self) -> None:
         """Wait until what was shared is durable; for ever, when the server ends before that."""
         if self._gathered is None:

@@ -394,7 +394,7 @@ class Server(Looking):
             id_, verb, params = parse_request(line)
         except Refusal as no:
             return denial(None, no)
-        answered = self._answered(id_, getattr(self, verb)(**params))
+        answered = self._answered(id_, verb, getattr(self, verb)(**params))
         return await (answered if lines is None or verb not in WAITING else while_there(lines, answered))
 
     def fail(self, error: Exception) -> None:
@@ -402,13 +402,13 @@ class Server(Looking):
         assert self.nursery is not None, "only what is up can fail"
         self.nursery.start_soon(_raise, error)
 
-    async def _answered(self, id_: int, result: Awaitable[Json]) -> Json:
+    async def _answered(self, id_: int, verb: str, result: Awaitable[Json]) -> Json:
         """An answer, once all that it may be about is durable."""
         try:
             answer = {"id": id_, "ok": await result}
         except Refusal as no:
             answer = denial(id_, no)
-        if self.store.is_shared():
+        if self.awaits_commit(verb):
             await self.committed()
         return answer
 

@@ -7,7 +7,7 @@ incarnation. The control channels are wires of its own, on no network: what the 
 A run may be stirred: faults of network and disks are drawn for it first (`simkit.swarm`), stay on for a drawn time,
 in which only safety counts, and are off from then on, so that liveness counts. They stay within what a harness can be
 expected to live with: disks are slow and say that they fail, links break and stall; no data is damaged in silence, clocks
-are right, and the kit's own links are spared.
+are right, and the kit's own links are spared. Settings of the harness that its manifest names are drawn too, for all of a run.
 """
 
 from __future__ import annotations
@@ -154,15 +154,22 @@ class SimulatedWorld:
     def stormy(self) -> bool:
         return self._storms
 
-    def stir(self, units: Sequence[str]) -> None:
-        """Draw whether this run has faults of its own, which, and when they end."""
+    def stir(self, units: Sequence[str], settings: Mapping[str, Sequence[str]]) -> None:
+        """Draw whether this run has faults of its own, which, and when they end; and one value of each of the `settings`, the
+        first one as often as all others together.
+        """
         world = self._world
+        drawn = {name: values[self._drawn(name, len(values))] for name, values in settings.items()}
+        self._environment = {**self._environment, **drawn}
         storm_ns = STORMS_NS[world.tape.stream("swarm").choose("storm", len(STORMS_NS), _STORM_WEIGHTS)]
         if storm_ns:
             world.network.spare(OUTSIDE)
             draw_faults(world, units, clocks=False)
             self._storms = True
             world.call_later(storm_ns, self._calm)
+
+    def _drawn(self, name: str, n: int) -> int:
+        return self._world.tape.stream("swarm").choose(name, n, (max(1, n - 1), *[1] * (n - 1)))
 
     def _calm(self) -> None:
         """Faults are off. Unlike by `World.calm`, the scenario goes on: its interruptions strike, who it paused rests."""

@@ -45,6 +45,8 @@ operations = true
 [limits]
 settle_ms = 100
 timer_grain_ms = 3
+[swarm]
+DELAY_MS = ["0", "5"]
 [settings]
 poll_s = 0.02
 tracing = false
@@ -81,6 +83,7 @@ def test_a_good_manifest_is_read(tmp_path: Path) -> None:
     assert manifest.configurations["safe"].env == {"MODE": "safe"}
     assert manifest.limits.settle_ms == 100
     assert manifest.verbs.supported == ("start", "status", "resume", "cancel")
+    assert manifest.swarm == {"DELAY_MS": ("0", "5")}
     assert manifest.settings == {"poll_s": 0.02, "tracing": False}
     declared = manifest.declared()
     assert (declared.early_signal, declared.timer_grain_ns, declared.shows_operations) == ("refused", 3_000_000, True)
@@ -127,6 +130,13 @@ def test_mistakes_of_all_kinds_are_told_beside_another_protocol(tmp_path: Path) 
         "install.pip[0]: nobody fills in {release}",
     ):
         assert line in told
+
+
+def test_a_setting_that_nothing_can_be_drawn_for_is_told(tmp_path: Path) -> None:
+    """Values are text, as everything in an environment, and there is at least one."""
+    told = refuse(write(tmp_path, change(GOOD, ('["0", "5"]', "[]"))))
+    assert "swarm.DELAY_MS: empty; expected the values to draw from, the usual one first" in told
+    assert "swarm.DELAY_MS" in refuse(write(tmp_path, change(GOOD, ('["0", "5"]', "[0]"))))
 
 
 def test_a_section_with_a_mistake_is_not_blamed_for_what_it_could_not_say(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,63 @@ def test_a_mutant_lasts_as_long_as_its_run() -> None:
     before = struck().outcome.digest
     simulate(REFERENCE, 0, scenario=Scenario("chain/test", CHAIN), mutant="no-key")
     assert struck().outcome.digest == before
+
+
+# ---- settings that are drawn
+
+DELAY = "REFERENCE_COMMIT_DELAY_MS"
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """What each engine from now on is told to put its commits off by."""
+    module, told = simulation.load_module(REFERENCE.folder / "adapter.py"), list[str | None]()
+    run_engine = module.run_engine
+
+    async def recorded(env: Mapping[str, str]) -> None:
+        told.append(env.get(DELAY))
+        await run_engine(env)
+
+    monkeypatch.setattr(module, "run_engine", recorded)
+    return told
+
+
+def test_a_setting_is_drawn_for_a_whole_run(given: list[str | None]) -> None:
+    """Every engine of a run has the same, runs have several; where the configuration says it, or none are drawn, it says it."""
+    scenario = catalogue.by_name("chain/kill@buy#1.applied(engine)")
+    runs = []
+    for seed in range(8):
+        given.clear()
+        simulate(REFERENCE, seed, scenario=scenario, swarm=True)
+        runs.append(tuple(given))
+    assert all(len(told) > 1 and len(set(told)) == 1 for told in runs)
+    assert {told[0] for told in runs} > {"0"}
+    assert {told[0] for told in runs} <= set(REFERENCE.manifest.swarm[DELAY])
+    given.clear()
+    simulate(REFERENCE, 0, scenario=scenario)
+    assert set(given) == {None}
+    given.clear()
+    for seed in range(8):
+        simulate(targets.parse("reference:delayed"), seed, scenario=scenario, swarm=True)
+    assert set(given) == {"75"}
+
+
+def test_what_is_drawn_of_settings_comes_again_with_its_case(given: list[str | None], tmp_path: Path) -> None:
+    """It is one of the choices by which a run departs from the usual, and the first value is none."""
+    scenario = catalogue.by_name("chain/kill@buy#1.applied")
+    drawn = {}
+    for seed in range(8):
+        given.clear()
+        simulated = simulate(REFERENCE, seed, scenario=scenario, mutant="new-key-on-retry", swarm=True)
+        judged = judge_simulated(REFERENCE, seed, simulated, "new-key-on-retry")
+        if judged.case is not None:
+            drawn[given[0]] = judged.case
+    assert len(drawn) > 1
+    for told, case in drawn.items():
+        given.clear()
+        assert REFERENCE.manifest.swarm[DELAY][case.departures.get(("swarm", DELAY, 0), 0)] == told
+        again = replay(case, store=Store(tmp_path / "store"), emit=lambda _: None, stopping=lambda: False)
+        assert (again.answer, again.digest, set(given)) == ("reproduced", case.digest, {told})
 
 
 # ---- cases

@@ -10,7 +10,8 @@ processes, and the same calls are simulated. Settings come from the environment,
 - REFERENCE_LEASE_MS: how long a silent worker keeps its work; REFERENCE_DEATHS_MAX: workers that may die over one
   operation; REFERENCE_LOOKUPS_MAX: how often it is asked what became of one; REFERENCE_KEY_LIFETIME_MS: how long receivers
   remember a key; REFERENCE_GRACE_MS: how long a stop leaves what is under way alone; REFERENCE_LANDING_MS: how
-  long a request may be on its way; REFERENCE_TASKS_MAX: how many tasks may be open at once;
+  long a request may be on its way; REFERENCE_TASKS_MAX: how many tasks may be open at once; REFERENCE_COMMIT_DELAY_MS: how
+  long a commit waits for others to share it;
 - REFERENCE_STYLE: `replay` has plans carried out by the interpreter, a workflow;
 - SIMKIT_REBATCH: how many outcomes of a history the worker is told at a time;
 - SIMKIT_CODE: the version of the code, 1 where it is not given. A worker of code 2 goes on with work of 1. One of code 3 goes
@@ -64,7 +65,11 @@ async def run_engine(env: Mapping[str, str]) -> None:
     transforms = {"in-cents": _in_cents}
     store = Store.open(f"{env['SIMKIT_STATE']}/runtime.db", policy=policy, known=known, transforms=transforms)
     store.forget_when_told(env)
-    server = Server(store, lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS)
+    server = Server(
+        store,
+        lease_ns=int(env.get("REFERENCE_LEASE_MS", "300")) * MS,
+        commit_delay_ns=int(env.get("REFERENCE_COMMIT_DELAY_MS", "0")) * MS,
+    )
     await server.serve(_host(env), int(env["SIMKIT_ENGINE_PORT"]))
 
 
