@@ -191,15 +191,19 @@ async def artifacts(options: argparse.Namespace) -> None:
 
 def client_of(options: argparse.Namespace, on_silence: Callable[[float], object] | None = None) -> Client:
     """A client of the server that the options name, which is as patient as they say."""
-    patience = Patience(total_ns=options.patience_ns or PATIENCE_NS)
-    return Client(*options.server, patience=patience, on_silence=on_silence)
+    return Client(*options.server, patience=_patience(options.patience_ns or PATIENCE_NS), on_silence=on_silence)
+
+
+def _patience(total_ns: int) -> Patience:
+    """As much patience in all, and with a slow answer at most half of it, so that a lost one is asked for again."""
+    return Patience(total_ns=total_ns, answer_ns_max=total_ns // 2)
 
 
 def _outlast_a_restart(client: Client, options: argparse.Namespace) -> None:
     """Have a client wait longer from now on: its server was there, and is likely to come back. Every question may be repeated,
     and a cursor means the same to whoever serves the store, so nothing is missed or seen twice.
     """
-    client.patience = Patience(total_ns=options.patience_ns or OUTAGE_NS)
+    client.patience = _patience(options.patience_ns or OUTAGE_NS)
 
 
 def complaining_of_silence(options: argparse.Namespace, log: Log = OFF) -> Callable[[float], None]:

@@ -67,7 +67,7 @@ class Client(Handle):
         end, tries, crowded = trio.current_time() + total_s, 0, list[Refusal]()
         while (now := trio.current_time()) < end:
             refused = len(crowded)
-            with trio.move_on_at(min(end, now + patience.answer_ns / NS)):
+            with trio.move_on_at(min(end, now + _answer_ns(tries, patience) / NS)):
                 answer = await self._ask(verb, params, crowded)
                 if answer is not None:
                     return answer
@@ -140,6 +140,11 @@ class Client(Handle):
 
     async def __aexit__(self, *_: object) -> None:
         await self._let_go_of_idle()
+
+
+def _answer_ns(tries: int, patience: Patience) -> int:
+    """How long an answer is waited for, after so many tries that had none."""
+    return max(patience.answer_ns, min(patience.answer_ns << min(tries, 30), patience.answer_ns_max or 0))
 
 
 def _is_no_name(error: Exception | None) -> bool:

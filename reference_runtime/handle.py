@@ -26,10 +26,15 @@ class Unreachable(Exception):  # noqa: N818 - the state of things, as the caller
 
 @attrs.frozen
 class Patience:
-    """How a client deals with silence. `total_ns` None: for ever, for those who have nothing better to do."""
+    """How a client deals with silence. `total_ns` None: for ever, for those who have nothing better to do.
+
+    `answer_ns` is how long one try waits for its answer, `answer_ns_max` up to where each may wait twice as long as the one
+    before: what there is to say of a long task may take long to say, and asking anew would only begin it anew. None: as ever.
+    """
 
     total_ns: int | None = 10 * NS
     answer_ns: int = 2 * NS  # longer than the server makes a claim wait
+    answer_ns_max: int | None = None
     backoff_ns_min: int = 5_000_000
     backoff_ns_max: int = 500_000_000
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,24 @@ def test_who_waits_for_what_is_there_no_more_is_told(document, monkeypatch, caps
     with pytest.raises(Refusal, match=r"unknown-task: no task 't' at 127\.0\.0\.1:7411"):
         _ask(Engine((0, 0), replaced), monkeypatch, "submit", "t", document, "--wait")
     assert capsys.readouterr().out == ""
+
+
+def test_an_answer_may_take_long(monkeypatch, capsys):
+    """What there is to say of a long task is waited for longer and longer, and not asked for again and again as it comes."""
+
+    class Slow(Engine):
+        async def _answer(self, lines: Lines) -> None:
+            while (line := await lines.receive()) is not None:
+                self.asked.append(json.loads(line))
+                await trio.sleep(3.9)
+                with suppress(trio.BrokenResourceError):  # nobody waits for it any more
+                    await lines.send({"id": self.asked[-1]["id"], "ok": {"audit": []}})
+
+    engine = Slow((0, 0), _submitted)
+    _ask(engine, monkeypatch, "journal", "t")
+    assert (_lines(capsys.readouterr().out), len(engine.asked)) == ([{"audit": []}], 2)
+    with pytest.raises(Unreachable, match="within 5 s"):
+        _ask(Slow((0, 0), _submitted), monkeypatch, "journal", "t", "--patience", "5s")
 
 
 def test_a_worker_has_no_patience_to_be_given():
