@@ -16,7 +16,7 @@ from scenarios.history import Answered, Closed, Received
 from simkit.errors import ExitCode, Problem
 
 if TYPE_CHECKING:
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
     from conformance.targets import Target
     from scenarios.history import History
 

@@ -27,7 +27,7 @@ from simkit.errors import ExitCode, SimkitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
     from conformance.campaign.sameness import Digests
     from conformance.events import Emit, World
     from conformance.store import Store

@@ -1,17 +1,18 @@
-"""The docket: takes in judged runs one by one; tells violations, keeps cases, and adds up to verdicts."""
+"""The docket: takes in judged runs one by one; tells violations, has cases kept, and adds up to verdicts."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 
-from conformance import evidence
 from conformance.campaign.happenings import Happenings
-from conformance.campaign.kinds import CASES_MAX, Kinds, kinds
+from conformance.campaign.judged import Judged
+from conformance.campaign.keeping import Keeping, Kept
+from conformance.campaign.kinds import Kinds, kinds
 from conformance.campaign.vitality import Vitality
 from conformance.events import Noted, RunFinished, RunShown, Trouble, VerdictReached, ViolationFound
 from conformance.failure import Origin, describe, replay_line
@@ -19,81 +20,24 @@ from conformance.reach import ruled_out
 from conformance.recomputed import claimed_by
 from conformance.reporters import spacetime
 from conformance.reporters.wording import run as run_name
-from scenarios.history import History
 from scenarios.obligations import OBLIGATIONS
 from scenarios.requirements import demanded
 from scenarios.rules import Tally, decide, tally
-from scenarios.verdict import Finding
-from simkit.case import Case
 from simkit.errors import Problem
-from simkit.points import PointCount
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from conformance.campaign.judged import Shrinks
     from conformance.events import Emit, World
     from conformance.store import Store
     from conformance.targets import Target
     from scenarios.requirements import RequirementSet
     from scenarios.verdict import Outcome, Verdict, Violation
+    from simkit.case import Case
 
-#: Makes the failure `kind` of a judged run small; None where it cannot.
-Shrinks: TypeAlias = "Callable[[Judged, str], Small | None]"
 _SHOWN_MAX = 3
-
-
-@attrs.frozen
-class Judged:
-    """One run with its findings. `case` comes along only where something was violated; `logs` from real processes."""
-
-    scenario: str
-    seed: int | None
-    findings: Mapping[str, Finding]
-    fired: tuple[str, ...] = ()
-    unfired: tuple[str, ...] = ()
-    history: History | None = None
-    case: Case | None = None
-    problem: Problem | None = None  # the run could not be judged
-    unsettled: bool = False  # it had not ended when the kit stopped looking
-    logs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
-    faults: Mapping[str, int] = attrs.field(factory=dict, repr=False)  # of the simulated world, that happened
-    points: Mapping[str, PointCount] = attrs.field(factory=dict, repr=False)  # named points of the target
-    swept: str = ""  # the kind of crash of a sweep that this run was made for
-    sweep: Mapping[str, int] = attrs.field(factory=dict)  # how many of each kind there would be, said once
-
-    @property
-    def violated(self) -> bool:
-        return any(finding.violations for finding in self.findings.values())
-
-    @property
-    def slow(self) -> bool:
-        return any(finding.slow for finding in self.findings.values())
-
-    @property
-    def is_notable(self) -> bool:
-        """Whether somebody will want to look at it."""
-        return self.violated or self.slow or self.unsettled or self.problem is not None
-
-
-@attrs.frozen
-class Small:
-    """A failure made small."""
-
-    judged: Judged  # with a case of its own
-    unshrunk: Case
-    told: str  # how small, in how many runs
-    decides: str  # what it fails with and not without; empty where nothing was found out
-    drawn: Mapping[str, str] = attrs.field(factory=dict, repr=False)  # space-time tables, by file name
-
-
-@attrs.frozen
-class _Kept:
-    """A failure made small, with its case and the folder of what was seen of it."""
-
-    small: Small
-    case_id: str | None
-    folder: str
 
 
 def claimed_ids(target: Target) -> frozenset[str]:
@@ -144,7 +88,6 @@ class Docket:
         `shrinks`: makes the first run of each kind of claimed failure small; that is what is kept and told of it then.
         """
         self.claimed = claimed_ids(target)
-        self.cases: list[str] = []
         self.runs = 0
         self.unfired: Counter[str] = Counter()
         self.happenings = Happenings()
@@ -152,15 +95,19 @@ class Docket:
         #: Runs that never ended though no judge says why: nobody knows what they would have shown.
         self.unsettled: list[str] = []
         self._origin = origin
-        self._store = store
         self._emit = emit
         self._totals = {id_: Tally() for id_ in OBLIGATIONS}
         self._kinds = Kinds()
         self._troubles: list[Problem] = []
-        self._manifest, self._tier, self._show, self._again = target.manifest, tier, show, again
+        self._keeping = Keeping(store, emit, again)
+        self._manifest, self._tier, self._show = target.manifest, tier, show
         self._shrinks = shrinks
-        self._odd: Counter[str] = Counter()  # runs without a case of which something was kept, by what was odd
         self._doubt = ""  # the code of what is wrong with the campaign itself
+
+    @property
+    def cases(self) -> Sequence[str]:
+        """The ids of those that were saved."""
+        return self._keeping.cases
 
     @property
     def total(self) -> Mapping[str, Tally]:
@@ -188,20 +135,20 @@ class Docket:
         for id_, finding in judged.findings.items():
             one = tally((finding,))
             self._totals[id_] = _added(self._totals[id_], one)
-        small: dict[tuple[str, str], _Kept] = {}
+        small: dict[tuple[str, str], Kept] = {}
         try:
             small = self._made_small(judged)
         finally:  # whoever is interrupted meanwhile has the run as it was found
             self._tell_run(judged, small)
         return problem
 
-    def _tell_run(self, judged: Judged, small: Mapping[tuple[str, str], _Kept]) -> None:
+    def _tell_run(self, judged: Judged, small: Mapping[tuple[str, str], Kept]) -> None:
         """A run that was taken in, with what it violates: as it was made small, else as it was found; its case is kept."""
         due = self._shrinks is None or self._kinds.needs_whole(judged, small, self.claimed)
         fresh = self._kinds.is_fresh(judged)
         whole = fresh and due
-        case_id = self._keep(judged) if whole else next((one.case_id for one in small.values()), None)
-        seen_in = self._keep_seen(judged, case_id) if whole and case_id else ""
+        case_id = self._keeping.case(judged) if whole else next((one.case_id for one in small.values()), None)
+        seen_in = self._keeping.seen(judged, case_id) if whole and case_id else ""
         outcome = self._outcome(judged)
         self._emit(RunFinished(judged.scenario, outcome, judged.seed, judged.fired, case_id))
         told: set[tuple[str, str]] = set()
@@ -305,7 +252,7 @@ class Docket:
         assert judged.problem is not None
         problem = judged.problem
         fresh = all(one.code != problem.code for one in self._troubles)
-        if folder := self._keep_odd(judged, problem.code):
+        if folder := self._keeping.odd(judged, problem.code):
             problem = attrs.evolve(problem, hint="; ".join(filter(None, (problem.hint, f"logs: {folder}"))))
         self._troubles.append(problem)
         if fresh:
@@ -315,19 +262,12 @@ class Docket:
     def _note_slow(self, judged: Judged) -> None:
         """A run that took too long, or never ended: where to look."""
         word = "never settled" if judged.unsettled else "was slow"
-        if folder := self._keep_odd(judged, word):
+        if folder := self._keeping.odd(judged, word):
             self._emit(Noted(f"{run_name(judged.scenario, judged.seed)} {word}; what was seen of it: {folder}"))
 
-    def _keep_odd(self, judged: Judged, kind: str) -> str:
-        """Keep what was seen of a run without a case, for the first few of a kind; the folder, or nothing."""
-        self._odd[kind] += 1
-        if self._odd[kind] > CASES_MAX:
-            return ""
-        return self._store.keep_run(judged.scenario, evidence.files(judged.history, judged.logs), None, self._emit)
-
-    def _made_small(self, judged: Judged) -> dict[tuple[str, str], _Kept]:
+    def _made_small(self, judged: Judged) -> dict[tuple[str, str], Kept]:
         """For each kind of claimed failure that no run has shown before: this one made small, saved and ready to be told."""
-        found: dict[tuple[str, str], _Kept] = {}
+        found: dict[tuple[str, str], Kept] = {}
         if self._shrinks is None or judged.case is None:
             return found
         for kind in kinds(judged):
@@ -336,7 +276,7 @@ class Docket:
             small = self._shrinks(judged, " ".join(kind))
             if small is None:
                 continue
-            kept = self._keep_small(small)
+            kept = self._keeping.small(small)
             self._kinds.made_small(kinds(small.judged))
             found |= {
                 other: kept for other in kinds(small.judged) if other == kind or self._is_due(other, judged, found)
@@ -347,39 +287,13 @@ class Docket:
         """Whether a small run that was made for another failure may be shown for this one too."""
         return not self._kinds.has(kind) and kind in kinds(judged) and kind not in found and kind[0] in self.claimed
 
-    def _keep_small(self, small: Small) -> _Kept:
-        judged = small.judged
-        case_id = self._keep(judged)
-        if case_id is None:
-            return _Kept(small, None, "")
-        beside = {"unshrunk.json": small.unshrunk.text(), **small.drawn}
-        files = evidence.files(judged.history, judged.logs)
-        files |= {name: text.encode() for name, text in beside.items()}
-        return _Kept(small, case_id, self._store.keep_run(judged.scenario, files, case_id, self._emit))
-
-    def _tell_small(self, kept: _Kept, id_: str, anomaly: str) -> None:
+    def _tell_small(self, kept: Kept, id_: str, anomaly: str) -> None:
         small, judged = kept.small, kept.small.judged
         assert judged.history is not None
         violation = next(one for one in judged.findings[id_].violations if one.anomaly == anomaly)
         origin = attrs.evolve(self._origin, scenario=judged.scenario, seed=judged.seed, case_id=kept.case_id)
         found = describe(judged.history, violation, id_, OBLIGATIONS[id_].name, origin)
         self._emit(attrs.evolve(found, kept=kept.folder, shrunk=small.told, decides=small.decides))
-
-    def _keep(self, judged: Judged) -> str | None:
-        """Save the run's case; None when the store refuses it, which is told."""
-        assert judged.case is not None
-        if self._again is not None:
-            return self._again.id
-        case_id = self._store.keep(judged.case, self._emit)
-        if case_id is not None:
-            self.cases.append(case_id)
-        return case_id
-
-    def _keep_seen(self, judged: Judged, case_id: str) -> str:
-        """Keep what was seen beside the case; the folder, or nothing."""
-        if self._again is not None:
-            return ""
-        return self._store.keep_run(judged.scenario, evidence.files(judged.history, judged.logs), case_id, self._emit)
 
     def _tell(
         self, judged: Judged, id_: str, violation: Violation, case_id: str | None, seen_in: str, *, whole: bool

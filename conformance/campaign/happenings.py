@@ -11,7 +11,7 @@ import attrs
 from simkit.point_coverage import Coverage, DeclaredPoint, declared
 
 if TYPE_CHECKING:
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
 
 _SHOWN_MAX = 12
 

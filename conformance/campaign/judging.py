@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conformance.campaign.docket import Judged
+from conformance.campaign.judged import Judged
 from conformance.simulate import scenario_to_json
 from scenarios.history import Closed
 from scenarios.rules import judge_all

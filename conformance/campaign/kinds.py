@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
 
 Kind: TypeAlias = tuple[str, str]
 #: Cases kept of one kind; a mutant fails in hundreds of seeds alike.

@@ -17,7 +17,8 @@ from simkit.errors import SimkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.campaign.docket import Docket, Judged
+    from conformance.campaign.docket import Docket
+    from conformance.campaign.judged import Judged
     from conformance.events import Emit
     from conformance.targets import Target
     from scenarios.interruption import Scenario

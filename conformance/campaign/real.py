@@ -13,7 +13,8 @@ import trio
 
 from conformance import evidence, install, machine
 from conformance.campaign.aliveness import alive
-from conformance.campaign.docket import Docket, Judged, origin_of
+from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.judged import Judged
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe

@@ -30,7 +30,7 @@ from simkit.errors import ExitCode, Problem, SimkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
     from conformance.events import Emit
     from conformance.look import Look
     from conformance.store import Store

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from conformance import targets
 from conformance.campaign import parallel, real
-from conformance.campaign.docket import Docket, Judged, origin_of
+from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.judged import Judged
 from conformance.campaign.matrix import check_target
 from conformance.campaign.seedwork import Kernel, Order, judged_seed, run_seed
 from conformance.campaign.shrinkage import Bounds, shrink_failure
@@ -29,7 +30,7 @@ from simkit.errors import ExitCode, Problem, SimkitError, worst
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.campaign.docket import Shrinks, Small
+    from conformance.campaign.judged import Shrinks, Small
     from conformance.events import Emit
     from conformance.store import Store
     from conformance.targets import Target

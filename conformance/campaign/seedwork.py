@@ -9,7 +9,7 @@ import attrs
 
 from conformance import targets
 from conformance.campaign import parallel, sweeping
-from conformance.campaign.docket import Judged
+from conformance.campaign.judged import Judged
 from conformance.campaign.judging import judge_simulated
 from conformance.simulate import Simulated, draw, simulate
 from conformance.targets import Target

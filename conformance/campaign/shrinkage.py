@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from conformance.campaign.docket import Judged, Small
+from conformance.campaign.judged import Judged, Small
 from conformance.campaign.judging import judge_simulated, shown
 from conformance.mutants import applied
 from conformance.picture import drawn as drawn_as_text

@@ -16,7 +16,7 @@ from scenarios.operation import RESERVED_SERVICES, SEMANTICS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from conformance.campaign.docket import Judged
+    from conformance.campaign.judged import Judged
 
 #: Promises about keys that were sent: where none is, they cannot be put to the test.
 _ABOUT_KEYS = frozenset({"EFF-2", "EFF-3"})

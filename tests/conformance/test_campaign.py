@@ -14,7 +14,8 @@ from conformance import events as e
 from conformance import targets
 from conformance.campaign import certification, proof, real, seeds, seedwork
 from conformance.campaign.certification import certify
-from conformance.campaign.docket import Docket, Judged, claimed_ids, origin_of
+from conformance.campaign.docket import Docket, claimed_ids, origin_of
+from conformance.campaign.judged import Judged
 from conformance.campaign.kinds import CASES_MAX
 from conformance.campaign.proof import Proof
 from conformance.certificate import Certificate

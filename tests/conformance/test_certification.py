@@ -18,7 +18,7 @@ import pytest
 from conformance import certificate as c
 from conformance import certificate_file as file
 from conformance.campaign import certification, proof, real, subject
-from conformance.campaign.docket import Judged
+from conformance.campaign.judged import Judged
 from conformance.events import Emit, Event, Trouble
 from conformance.install import Installed
 from conformance.mutants import all_mutants

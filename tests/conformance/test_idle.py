@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from conformance import targets
-from conformance.campaign.docket import Docket, Judged
+from conformance.campaign.docket import Docket
+from conformance.campaign.judged import Judged
 from conformance.failure import Origin
 from conformance.possible import possible
 from conformance.simulate import simulate

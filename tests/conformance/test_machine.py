@@ -13,7 +13,7 @@ import trio
 
 from conformance import machine
 from conformance.campaign import real
-from conformance.campaign.docket import Judged
+from conformance.campaign.judged import Judged
 from conformance.driver import Observation
 from conformance.evidence import BY_HAND
 from conformance.targets import parse

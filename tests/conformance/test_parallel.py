@@ -17,7 +17,8 @@ import pytest
 from conformance import events as e
 from conformance import targets
 from conformance.campaign import parallel, seeds
-from conformance.campaign.docket import Docket, Judged, origin_of
+from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.judged import Judged
 from conformance.store import Store
 from scenarios.verdict import Finding, Violation
 from simkit.case import Case

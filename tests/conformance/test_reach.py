@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from conformance import events as e
-from conformance.campaign.docket import Docket, Judged, origin_of
+from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.judged import Judged
 from conformance.manifest import Manifest, Operations, Shows
 from conformance.reach import ruled_out
 from conformance.store import Store

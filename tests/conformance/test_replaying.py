@@ -15,7 +15,7 @@ import pytest
 from conformance import campaign
 from conformance import events as e
 from conformance.campaign import judging, real
-from conformance.campaign.docket import Judged
+from conformance.campaign.judged import Judged
 from conformance.campaign.vitality import doubt
 from conformance.cli import explain
 from conformance.reporters import wording

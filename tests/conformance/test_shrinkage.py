@@ -11,7 +11,7 @@ import pytest
 
 from conformance import campaign, cli, targets
 from conformance import events as e
-from conformance.campaign.docket import Judged, Small
+from conformance.campaign.judged import Judged, Small
 from conformance.campaign.judging import judge_simulated
 from conformance.campaign.shrinkage import Bounds, sentence, shrink_failure
 from conformance.simulate import scenario_from_json, simulate

@@ -10,8 +10,8 @@ from conformance import events as e
 from conformance import simulate as simulation
 from conformance import targets
 from conformance.campaign import seeds, seedwork, sweeping
-from conformance.campaign.docket import Judged
 from conformance.campaign.happenings import Happenings
+from conformance.campaign.judged import Judged
 from conformance.simulate import Simulated, scenario_from_json, scenario_to_json, simulate
 from conformance.store import Store
 from scenarios.history import STORM, Died, Fired, Quiet
