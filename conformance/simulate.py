@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import trio
@@ -26,7 +26,7 @@ from scenarios.plan import Plan
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.strategy import RandomWalk
 from simkit.tape import Tape
-from simkit.world import Limits, Outcome, World, run
+from simkit.world import KernelName, Limits, Outcome, World, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,8 +40,6 @@ POLL_NS = 30_000_000
 #: And between two looks at a run of which nothing new is heard.
 IDLE_NS = 120_000_000
 LIMITS = Limits(steps=400_000, time_ns=600 * 1_000_000_000)
-
-Kernel = Literal["fast", "fallback"]
 
 
 @attrs.frozen
@@ -92,7 +90,7 @@ def simulate(
     *,
     scenario: Scenario | None = None,
     mutant: str | None = None,
-    kernel: Kernel = "fast",
+    kernel: KernelName = "fast",
     swarm: bool = False,
     extra: tuple[Interruption, ...] = (),
     watch: Callable[[World], object] | None = None,

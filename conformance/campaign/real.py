@@ -13,12 +13,11 @@ import trio
 
 from conformance import evidence, install, machine
 from conformance.campaign.aliveness import alive
-from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.judged import Judged
 from conformance.campaign.judging import judge_real
 from conformance.campaign.patience import interruptible
 from conformance.driver import Observation, observe
-from conformance.events import CampaignBegan, Installing, Progress, Summary
+from conformance.events import Installing, Progress
 from conformance.possible import demand, real_actions
 from conformance.subject import subject_of
 from conformance.worlds.process import process_world
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from conformance.events import Emit
     from conformance.install import Installed
-    from conformance.store import Store
     from conformance.targets import Target
     from scenarios.history import History
     from scenarios.interruption import Scenario
@@ -146,41 +144,6 @@ def _folder() -> Iterator[Path]:
         with machine.giving("no folder can be made for the files of a run", "TMPDIR"):
             made = tempfile.TemporaryDirectory(prefix="simkit-", ignore_cleanup_errors=True)
         yield Path(stack.enter_context(made))
-
-
-def run_seeds(
-    target: Target,
-    seeds: Sequence[int],
-    mutant: str | None,
-    jobs: int | None,
-    store: Store,
-    emit: Emit,
-    stopping: Callable[[], bool],
-    *,
-    show: bool = False,
-) -> Summary:
-    """`run` on real processes: each seed's plan and interruptions are drawn as in simulation, without its disk."""
-    from conformance.campaign.cover import uncovered
-    from conformance.campaign.seeds import summarise
-
-    if mutant is not None:
-        raise SimkitError(
-            Problem(
-                "mutant-target",
-                "mutants are of the reference runtime",
-                "--mutant",
-                "-t reference with --mutant",
-                "leave --mutant away, or run the mutant with -t reference",
-            )
-        )
-    installed = environment_of(target, emit)  # first: what cannot be installed is no campaign
-    emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
-    scenarios = [(seed, drawn(target, seed)) for seed in seeds]
-    docket = Docket(target, origin_of(target, "process"), store, emit, show=show)
-    beyond = uncovered(target)
-    with docket.summed_up(beyond):
-        run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
-    return summarise(docket.verdicts(uncovered=beyond), docket, seeds=docket.runs, stopped=stopping())
 
 
 def killable(target: Target) -> tuple[str, ...]:

@@ -10,18 +10,20 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance import targets
 from conformance.campaign import parallel, real
+from conformance.campaign.cover import uncovered
 from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.judged import Judged
 from conformance.campaign.matrix import check_target
-from conformance.campaign.seedwork import Kernel, Order, judged_seed, run_seed
-from conformance.campaign.shrinkage import Bounds, shrink_failure
+from conformance.campaign.seedwork import judged_seed, run_seed
+from conformance.campaign.shrinkage import shrink_failure
 from conformance.campaign.sufficiency import advice
 from conformance.events import CampaignBegan, Progress, Summary
 from conformance.mutants import find
+from conformance.order import NOT_SHRUNK, Bounds, Order
 from conformance.reporters.wording import counted, promises
 from conformance.simulate import can_be_simulated
 from simkit import shrinking
@@ -43,51 +45,36 @@ SEEDS_PER_JOB_MIN = 60
 
 
 def run(
-    target: str,
-    *,
-    config: str | None,
-    mutant: str | None,
+    order: Order,
     seeds: Sequence[int],
-    boundaries: bool,
-    kernel: Kernel,
+    *,
+    shrink: Bounds = NOT_SHRUNK,
     jobs: int | None,
-    show: bool = False,
-    swarm: bool = True,
-    sweep: int | None = None,
-    shrink: tuple[int, float] = (0, 0.0),
     store: Store,
     emit: Emit,
     stopping: Callable[[], bool],
 ) -> Summary:
     """Run and judge every seed. Raises `SimkitError` for what cannot be asked of this target.
 
-    Args:
-        boundaries: crash at every storage boundary of each as well.
-        show: tell each whole.
-        swarm: let disks and network misbehave in some of them.
-        sweep: crash each everywhere (`sweeping`), and in so many pairs of places, and into so many states of the disk.
-        shrink: runs (0: none) and seconds (0: no bound) to make the first failure of each kind small.
+    `shrink`: the first failure of each kind is made small; only in simulation, as is much of what an order asks for.
     """
-    parsed = targets.parse(target, config)
-    if not can_be_simulated(parsed):
-        if sweep is not None:
-            raise _not_to_be_swept(parsed)
-        return real.run_seeds(parsed, seeds, mutant, jobs, store, emit, stopping, show=show)
-    if mutant is not None:
-        find(mutant)
-        check_target(parsed)
-    order = Order(target, config, mutant, kernel, boundaries, show, swarm, sweep)
-    options = {
-        "mutant": mutant,
-        "kernel": kernel,
-        "boundaries": boundaries,
-        "sweep": sweep is not None,
-        "swarm": "" if swarm else "off",
-    }
-    emit(CampaignBegan(parsed.title, "run", "simulated", None, options, len(seeds)))
-    origin = origin_of(parsed, "simulated", mutant=mutant, boundaries=boundaries, sweep=sweep, swarm=swarm)
-    shrinks = _shrinker(parsed, Bounds(*shrink), emit, stopping) if shrink[0] else None
-    docket = Docket(parsed, origin, store, emit, show=show, shrinks=shrinks)
+    target = targets.parse(order.target, order.configuration)
+    if not can_be_simulated(target):
+        return _on_real_processes(order, target, seeds, jobs, store, emit, stopping)
+    if order.mutant is not None:
+        find(order.mutant)
+        check_target(target)
+    emit(CampaignBegan(target.title, "run", "simulated", None, _options(order), len(seeds)))
+    origin = origin_of(
+        target,
+        "simulated",
+        mutant=order.mutant,
+        boundaries=order.boundaries,
+        sweep=order.sweep,
+        swarm=order.swarm,
+    )
+    shrinks = _shrinker(target, shrink, emit, stopping) if shrink.runs else None
+    docket = Docket(target, origin, store, emit, show=order.show, shrinks=shrinks)
     done: set[int | None] = set()
 
     def take(judged: Judged) -> None:
@@ -98,8 +85,40 @@ def run(
 
     with docket.summed_up():
         _judge(order, seeds, jobs, take, stopping)
-    docket.tell_happenings(parsed.folder)
-    return summarise(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
+    docket.tell_happenings(target.folder)
+    return _summarised(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
+
+
+def _options(order: Order) -> dict[str, Any]:
+    """What is told of an order when its campaign begins."""
+    return {
+        "mutant": order.mutant,
+        "kernel": order.kernel,
+        "boundaries": order.boundaries,
+        "sweep": order.sweep is not None,
+        "swarm": "" if order.swarm else "off",
+    }
+
+
+def _on_real_processes(
+    order: Order,
+    target: Target,
+    seeds: Sequence[int],
+    jobs: int | None,
+    store: Store,
+    emit: Emit,
+    stopping: Callable[[], bool],
+) -> Summary:
+    """Each seed's plan and interruptions are drawn as in simulation, without its disk."""
+    _check_is_real(order, target)
+    installed = real.environment_of(target, emit)  # first: what cannot be installed is no campaign
+    emit(CampaignBegan(target.title, "run", "process", None, {}, len(seeds)))
+    scenarios = [(seed, real.drawn(target, seed)) for seed in seeds]
+    docket = Docket(target, origin_of(target, "process"), store, emit, show=order.show)
+    beyond = uncovered(target)
+    with docket.summed_up(beyond):
+        real.run_all(target, installed.python, scenarios, docket.add, jobs, emit, stopping)
+    return _summarised(docket.verdicts(uncovered=beyond), docket, seeds=docket.runs, stopped=stopping())
 
 
 def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[], bool]) -> Shrinks:
@@ -117,7 +136,7 @@ def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[],
     return shrinks
 
 
-def summarise(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopped: bool) -> Summary:
+def _summarised(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopped: bool) -> Summary:
     """The exit code that a campaign of so many seeds has earned; where it was too small, about how many would do."""
     codes = [ExitCode.PASSED]
     failed = [one for one in verdicts.values() if one.outcome == "fail"]
@@ -143,16 +162,28 @@ def summarise(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopp
     return Summary(code, "stopped early; " + reason if stopped else reason)
 
 
-def _not_to_be_swept(target: Target) -> SimkitError:
-    return SimkitError(
-        Problem(
-            "not-in-process-world",
-            f"{target.name} runs as real processes, whose storage boundaries and messages nobody counts",
-            "--sweep",
-            "a target that can be simulated, such as -t reference",
-            "`simkit certify` tries every barrier of every call on real processes",
+def _check_is_real(order: Order, target: Target) -> None:
+    """Refuse what only a simulation can be asked for."""
+    if order.sweep is not None:
+        raise SimkitError(
+            Problem(
+                "not-in-process-world",
+                f"{target.name} runs as real processes, whose storage boundaries and messages nobody counts",
+                "--sweep",
+                "a target that can be simulated, such as -t reference",
+                "`simkit certify` tries every barrier of every call on real processes",
+            )
         )
-    )
+    if order.mutant is not None:
+        raise SimkitError(
+            Problem(
+                "mutant-target",
+                "mutants are of the reference runtime",
+                "--mutant",
+                "-t reference with --mutant",
+                "leave --mutant away, or run the mutant with -t reference",
+            )
+        )
 
 
 def _judge(

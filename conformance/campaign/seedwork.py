@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -11,6 +11,7 @@ from conformance import targets
 from conformance.campaign import parallel, sweeping
 from conformance.campaign.judged import Judged
 from conformance.campaign.judging import judge_simulated
+from conformance.order import Order
 from conformance.simulate import Simulated, draw, simulate
 from conformance.targets import Target
 from scenarios.interruption import Interruption, Site
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 BOUNDARIES_MAX = 400
 #: Storage boundaries whose crash states are looked for.
 _LOSSES_AT_MAX = 100
-
-Kernel = Literal["fast", "fallback"]
-
-
-@attrs.frozen
-class Order:
-    """What a batch of seeds is to be run as; small and picklable."""
-
-    target: str
-    configuration: str | None
-    mutant: str | None
-    kernel: Kernel
-    boundaries: bool
-    show: bool = False
-    swarm: bool = False
-    sweep: int | None = None  # pairs of crashes, and power losses, to try of a seed; None: no sweep
 
 
 def judged_seed(order: Order, seed: int) -> list[Judged]:

@@ -27,6 +27,7 @@ from simkit.spacetime import Known, Watch, as_html, table
 
 if TYPE_CHECKING:
     from conformance.driver import Observation
+    from conformance.order import Bounds
     from conformance.targets import Target
     from scenarios.interruption import Scenario
     from simkit.case import Case
@@ -35,14 +36,6 @@ if TYPE_CHECKING:
 _STEPS_FACTOR = 4
 _STEPS_SLACK = 1000
 _CAUSES_MAX = 6
-
-
-@attrs.frozen
-class Bounds:
-    """How much may be spent on one failure: runs to shrink it, and as many to explain it; seconds for both, 0 for no bound."""
-
-    runs: int = 0
-    seconds: float = 0.0
 
 
 def shrink_failure(

@@ -37,6 +37,7 @@ from conformance.cli.options import (
 )
 from conformance.cli.session import Done, Session, conduct, short
 from conformance.look import Look
+from conformance.order import Bounds, Order
 from conformance.reporters import Format, wording
 from conformance.store import Store
 from simkit.errors import ExitCode, Problem, SimkitError, worst
@@ -119,18 +120,21 @@ def run(
         subject, chosen, jobs_ = usage.target(None, target), usage.seeds(seeds, show=show), usage.jobs(jobs)
         usage.shrink(shrink_runs, shrink_seconds)
         usage.sweep_budget(sweep_budget)
-        summary = engine.load().run(
+        order = Order(
             subject,
-            config=config,
-            mutant=mutant,
-            seeds=chosen,
+            config,
+            mutant,
+            kernel,
             boundaries=boundaries,
+            show=show,
             swarm=swarm,
             sweep=sweep_budget if sweep else None,
-            shrink=(shrink_runs, shrink_seconds),
-            kernel=kernel,
+        )
+        summary = engine.load().run(
+            order,
+            chosen,
+            shrink=Bounds(shrink_runs, shrink_seconds),
             jobs=jobs_,
-            show=show,
             store=session.store,
             emit=session.emit,
             stopping=session.stop,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from conformance.certificate import Certificate
     from conformance.events import DoctorResult, Emit, Replayed, Summary
     from conformance.look import Look
+    from conformance.order import Bounds, Order
     from conformance.store import Store
     from simkit.case import Case
 
@@ -40,18 +41,11 @@ class Engine(Protocol):
 
     def run(
         self,
-        target: str,
-        *,
-        config: str | None,
-        mutant: str | None,
+        order: Order,
         seeds: Sequence[int],
-        boundaries: bool,
-        swarm: bool,
-        sweep: int | None,
-        shrink: tuple[int, float],
-        kernel: str,
+        *,
+        shrink: Bounds,
         jobs: int | None,
-        show: bool,
         store: Store,
         emit: Emit,
         stopping: Callable[[], bool],

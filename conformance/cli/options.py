@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
 
+from conformance import order
 from conformance.reporters import Format
 
 Target = Annotated[
@@ -36,7 +37,7 @@ SweepBudget = Annotated[
 ]
 ShrinkRuns = Annotated[int, Parameter(help="Runs to make a failure small, and as many to explain it; 0 for none.")]
 ShrinkSeconds = Annotated[float, Parameter(help="Seconds for the same; 0 for no bound but the runs.")]
-Kernel = Annotated[Literal["fast", "fallback"], Parameter(help="The simulator's step loop.")]
+Kernel = Annotated[order.Kernel, Parameter(help="The simulator's step loop.")]
 
 # ---- of replay
 

@@ -20,6 +20,7 @@ from conformance.campaign.kinds import CASES_MAX
 from conformance.campaign.proof import Proof
 from conformance.certificate import Certificate
 from conformance.certificate_file import load
+from conformance.order import Order
 from conformance.simulate import simulate
 from conformance.store import Store
 from scenarios import catalogue
@@ -194,18 +195,7 @@ def run(
     jobs: int | None = 1,
     stopping: Callable[[], bool] = never,
 ) -> e.Summary:
-    return seeds.run(
-        target,
-        config=None,
-        mutant=mutant,
-        seeds=which,
-        boundaries=False,
-        kernel="fast",
-        jobs=jobs,
-        store=store,
-        emit=listener,
-        stopping=stopping,
-    )
+    return seeds.run(Order(target, mutant=mutant), which, jobs=jobs, store=store, emit=listener, stopping=stopping)
 
 
 def _nowhere(event: e.Event) -> e.Event:

@@ -22,6 +22,7 @@ import pytest
 from conformance import cli
 from conformance import events as e
 from conformance.cli import listing, relations, usage
+from conformance.order import Bounds, Order
 from conformance.store import Store
 from scenarios.catalogue import STORIES
 from scenarios.faults import FAULTS
@@ -44,11 +45,10 @@ def test_run_hands_over_everything_typed(engine: Callable[..., FakeEngine]) -> N
     words += " --sweep --sweep-budget 7 --shrink-runs 9 --shrink-seconds 1.5"
     assert cli.main(words.split()) == 0
     ((name, asked),) = fake.calls
-    expected = {"mutant": "timer-in-memory", "seeds": [1, 2, 3, 5], "boundaries": True, "kernel": "fallback", "jobs": 2}
+    order = Order("reference", None, "timer-in-memory", "fallback", boundaries=True, swarm=False, sweep=7)
     assert name == "run"
-    assert asked["args"] == ("reference",)
-    assert {key: asked[key] for key in expected} == expected
-    assert (asked["swarm"], asked["sweep"], asked["shrink"]) == (False, 7, (9, 1.5))
+    assert asked["args"] == (order, [1, 2, 3, 5])
+    assert (asked["shrink"], asked["jobs"]) == (Bounds(9, 1.5), 2)
 
 
 @pytest.mark.parametrize(

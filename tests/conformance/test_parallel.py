@@ -19,6 +19,7 @@ from conformance import targets
 from conformance.campaign import parallel, seeds
 from conformance.campaign.docket import Docket, origin_of
 from conformance.campaign.judged import Judged
+from conformance.order import Order
 from conformance.store import Store
 from scenarios.verdict import Finding, Violation
 from simkit.case import Case
@@ -85,18 +86,7 @@ def test_a_campaign_that_is_interrupted_twice_says_what_it_had_judged(tmp_path: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        seeds.run(
-            "reference",
-            config=None,
-            mutant=None,
-            seeds=range(3),
-            boundaries=False,
-            kernel="fast",
-            jobs=1,
-            store=Store(tmp_path),
-            emit=emit,
-            stopping=lambda: False,
-        )
+        seeds.run(Order("reference"), range(3), jobs=1, store=Store(tmp_path), emit=emit, stopping=lambda: False)
     assert sum(isinstance(one, e.RunFinished) for one in told) == 1
     assert any(isinstance(one, e.VerdictReached) and one.verdict.exercised for one in told)
 
@@ -153,16 +143,7 @@ def test_each_seed_is_told_by_itself_and_none_that_is_judged_is_lost(
     monkeypatch.setattr(parallel, "working", working)
     with pytest.raises(KeyboardInterrupt):
         seeds.run(
-            "reference",
-            config=None,
-            mutant=None,
-            seeds=range(100),
-            boundaries=False,
-            kernel="fast",
-            jobs=2,
-            store=Store(tmp_path),
-            emit=told.append,
-            stopping=lambda: False,
+            Order("reference"), range(100), jobs=2, store=Store(tmp_path), emit=told.append, stopping=lambda: False
         )
     assert [one.seed for one in told if isinstance(one, e.RunFinished)] == [0, 1, 2]
     assert any(isinstance(one, e.VerdictReached) and one.verdict.exercised for one in told)

@@ -18,6 +18,7 @@ from conformance.campaign import judging, real
 from conformance.campaign.judged import Judged
 from conformance.campaign.vitality import doubt
 from conformance.cli import explain
+from conformance.order import Order
 from conformance.reporters import wording
 from conformance.simulate import scenario_from_json, scenario_to_json
 from conformance.store import Store
@@ -46,18 +47,7 @@ def store(tmp_path: Path) -> Store:
 def found(store: Store) -> tuple[Case, list[e.Event]]:
     """A case of the simulated world, and what was told when it was found."""
     told: list[e.Event] = []
-    campaign.run(
-        "reference",
-        config=None,
-        mutant=MUTANT,
-        seeds=[SEED],
-        boundaries=False,
-        kernel="fast",
-        jobs=1,
-        store=store,
-        emit=told.append,
-        stopping=never,
-    )
+    campaign.run(Order("reference", mutant=MUTANT), [SEED], jobs=1, store=store, emit=told.append, stopping=never)
     ((_, case),) = store.list_cases()
     assert isinstance(case, Case)
     return case, told
@@ -101,19 +91,7 @@ def test_a_run_is_kept_beside_its_case(store: Store, found: tuple[Case, list[e.E
 def test_show_tells_the_run_whole(store: Store, seed: int) -> None:
     """Asked for, every event of a run is told, whether it violates anything or not."""
     told: list[e.Event] = []
-    campaign.run(
-        "reference",
-        config=None,
-        mutant=None,
-        seeds=[seed],
-        boundaries=False,
-        kernel="fast",
-        jobs=1,
-        show=True,
-        store=store,
-        emit=told.append,
-        stopping=never,
-    )
+    campaign.run(Order("reference", show=True), [seed], jobs=1, store=store, emit=told.append, stopping=never)
     (shown,) = [event for event in told if isinstance(event, e.RunShown)]
     assert shown.seed == seed
     assert shown.table[-1].text == "settled"

@@ -13,7 +13,8 @@ from conformance import campaign, cli, targets
 from conformance import events as e
 from conformance.campaign.judged import Judged, Small
 from conformance.campaign.judging import judge_simulated
-from conformance.campaign.shrinkage import Bounds, sentence, shrink_failure
+from conformance.campaign.shrinkage import sentence, shrink_failure
+from conformance.order import NOT_SHRUNK, Bounds, Order
 from conformance.simulate import scenario_from_json, simulate
 from conformance.store import Store
 from simkit.case import Case
@@ -22,6 +23,7 @@ from simkit.explanation import Cause, Event, Explanation, Ordering
 REFERENCE = targets.parse("reference")
 pytestmark = pytest.mark.usefixtures("one_promise")
 MUTANT, SEED, KIND = "ack-before-commit", 9, "DUR-1 amnesia"
+ENOUGH = Bounds(200)
 
 
 def found(mutant: str = MUTANT, seed: int = SEED) -> Judged:
@@ -34,7 +36,7 @@ def made_small(judged: Judged, bounds: Bounds, kind: str = KIND, **more: Any) ->
 
 @pytest.fixture(scope="module")
 def small(one_promise: None) -> Small:
-    result = made_small(found(), Bounds(200))
+    result = made_small(found(), ENOUGH)
     assert result is not None
     return result
 
@@ -69,7 +71,7 @@ def test_the_small_case_keeps_the_failure_and_knows_its_origin(small: Small) -> 
 
 def test_the_same_failure_gives_the_same_case(small: Small) -> None:
     """By runs alone, nothing depends on how fast they are."""
-    assert made_small(found(), Bounds(200)) == small
+    assert made_small(found(), ENOUGH) == small
 
 
 def test_what_strikes_by_number_and_time_is_made_small_too() -> None:
@@ -99,16 +101,12 @@ def test_a_bound_on_runs_ends_it_with_what_there_is() -> None:
     assert KIND in (f"{id_} {one.anomaly}" for id_, find in result.judged.findings.items() for one in find.violations)
 
 
-def run(store: Store, *seeds: int, shrink: tuple[int, float] = (200, 0.0), mutant: str = MUTANT) -> list[e.Event]:
+def run(store: Store, *seeds: int, shrink: Bounds = ENOUGH, mutant: str = MUTANT) -> list[e.Event]:
     told: list[e.Event] = []
     campaign.run(
-        "reference",
-        config=None,
-        mutant=mutant,
-        seeds=seeds,
-        boundaries=False,
+        Order("reference", mutant=mutant),
+        seeds,
         shrink=shrink,
-        kernel="fast",
         jobs=1,
         store=store,
         emit=told.append,
@@ -148,7 +146,7 @@ def test_a_campaign_shows_and_keeps_the_small_run(tmp_path: Path, small: Small) 
 def test_only_the_small_run_of_a_kind_is_kept(tmp_path: Path, capsys: Any) -> None:
     """However many seeds fail alike: one case, which says how small it was made and of which seed; no original beside it."""
     store = Store(tmp_path)
-    told = run(store, *range(SEED, SEED + 12), shrink=(60, 0.0))
+    told = run(store, *range(SEED, SEED + 12), shrink=Bounds(60))
     failed = [one for one in told if isinstance(one, e.RunFinished) and one.outcome == "fail"]
     assert len(failed) > 1
     cases = [case for _, case in store.list_cases() if isinstance(case, Case)]
@@ -184,7 +182,7 @@ def test_only_the_first_of_a_kind_is_made_small(tmp_path: Path) -> None:
     told = [one for one in run(store, SEED, SEED) if isinstance(one, e.ViolationFound)]
     assert [bool(one.shrunk) for one in told] == [True, False]
     assert len(list(store.cases.glob("*.json"))) == 1
-    (shown,) = [one for one in run(Store(tmp_path / "b"), SEED, shrink=(0, 0.0)) if isinstance(one, e.ViolationFound)]
+    (shown,) = [one for one in run(Store(tmp_path / "b"), SEED, shrink=NOT_SHRUNK) if isinstance(one, e.ViolationFound)]
     assert (shown.shrunk, shown.decides) == ("", "")
 
 

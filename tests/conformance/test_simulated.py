@@ -14,6 +14,7 @@ from conformance.campaign import seedwork
 from conformance.campaign.judging import judge_simulated
 from conformance.campaign.replaying import replay
 from conformance.mutants import applied
+from conformance.order import Order
 from conformance.simulate import Simulated, scenario_from_json, scenario_to_json, simulate
 from conformance.store import Store
 from scenarios import catalogue
@@ -243,7 +244,7 @@ def test_every_boundary_of_a_run_is_survived(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(module, "draw", lambda *_: small)
     points = crash_points(simulate(REFERENCE, 0).outcome)
     assert len(points) > 30
-    order = seedwork.Order("reference", None, None, "fast", boundaries=True)
+    order = Order("reference", boundaries=True, swarm=False)
     probe, *crashed = seedwork.judged_seed(order, 0)
     assert probe.fired == ()
     assert [one.fired for one in crashed] == [(f"power@{point}",) for point in points]

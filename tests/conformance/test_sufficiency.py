@@ -7,6 +7,7 @@ from pathlib import Path
 from conformance import campaign
 from conformance import events as e
 from conformance.campaign.sufficiency import advice
+from conformance.order import Order
 from conformance.reporters.wording import promises
 from conformance.store import Store
 from scenarios.verdict import Verdict
@@ -46,16 +47,7 @@ def test_a_campaign_that_is_too_small_says_how_many_seeds_would_do(tmp_path: Pat
     def run(count: int) -> tuple[ExitCode, list[str], str]:
         told: list[e.Event] = []
         summary = campaign.run(
-            "reference",
-            config=None,
-            mutant=None,
-            seeds=range(count),
-            boundaries=False,
-            kernel="fast",
-            jobs=1,
-            store=Store(tmp_path),
-            emit=told.append,
-            stopping=lambda: False,
+            Order("reference"), range(count), jobs=1, store=Store(tmp_path), emit=told.append, stopping=lambda: False
         )
         reached = [one.verdict for one in told if isinstance(one, e.VerdictReached)]
         unsure = [one.obligation for one in reached if one.outcome == "inconclusive"]

@@ -12,6 +12,7 @@ from conformance import targets
 from conformance.campaign import seeds, seedwork, sweeping
 from conformance.campaign.happenings import Happenings
 from conformance.campaign.judged import Judged
+from conformance.order import Order
 from conformance.simulate import Simulated, scenario_from_json, scenario_to_json, simulate
 from conformance.store import Store
 from scenarios.history import STORM, Died, Fired, Quiet
@@ -106,14 +107,8 @@ def test_a_sweep_survives_every_place_and_tells_the_counts(tmp_path: Path, monke
     for mutant in (None, "no-key"):
         told: list[e.Event] = []
         seeds.run(
-            "reference",
-            config=None,
-            mutant=mutant,
-            seeds=[0],
-            boundaries=False,
-            sweep=10,
-            swarm=False,
-            kernel="fast",
+            Order("reference", mutant=mutant, swarm=False, sweep=10),
+            [0],
             jobs=1,
             store=Store(tmp_path / str(mutant)),
             emit=told.append,
@@ -136,17 +131,7 @@ def test_real_processes_cannot_be_swept(tmp_path: Path) -> None:
     """That is said before anything is installed."""
     with pytest.raises(SimkitError, match="runs as real processes") as caught:
         seeds.run(
-            "naive",
-            config=None,
-            mutant=None,
-            seeds=[0],
-            boundaries=False,
-            sweep=10,
-            kernel="fast",
-            jobs=1,
-            store=Store(tmp_path),
-            emit=lambda _: None,
-            stopping=lambda: False,
+            Order("naive", sweep=10), [0], jobs=1, store=Store(tmp_path), emit=lambda _: None, stopping=lambda: False
         )
     assert caught.value.problem.code == "not-in-process-world"
 
