@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import questions
 from conformance.questions import Question
-from scenarios.history import Applied, Received
+from scenarios.history import Applied, Received, Started
 from scenarios.plan import Model, Wait
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DIRECTIONS: tuple[Mapping[str, Any], ...] = ({"amount": 101}, {"amount": 102})
 #: How many times as many tokens a model is directed to use.
 _LONGER = (4, 5)
+#: How often it is looked, while a pause lasts, whether all are back.
+_RESTS_MAX = 10_000
 #: A signal name that no plan waits for.
 NOBODY = "nobody"
 
@@ -53,8 +55,32 @@ async def _hold_at_last(scene: Scene, pause: Question, ns: int, number: int) -> 
 
 async def _go_on(scene: Scene, ns: int, number: int) -> None:
     with scene.patience.held():
-        await scene.world.sleep_ns(ns)
+        await _rest(scene, ns)
     await _insist(scene, questions.command("unpause", scene.run, number))
+
+
+async def _rest(scene: Scene, ns: int) -> None:
+    """A while; where somebody came up meanwhile another one from then on, with as much time as a takeover needs. Else the pause
+    of a target that is slow to come up would be over before anybody could see whether a restart has forgotten it.
+    """
+    since_ns = scene.world.now_ns()
+    await scene.world.sleep_ns(ns)
+    for _ in range(_RESTS_MAX):
+        left_ns = _left_ns(scene, since_ns, max(ns, scene.subject.bounds.grace_ns))
+        if left_ns <= 0 or scene.crew.has_stopped:
+            return
+        await scene.world.sleep_ns(left_ns)
+
+
+def _left_ns(scene: Scene, since_ns: int, ns: int) -> int:
+    """How long it takes until all have been up for `ns`, as far as they were not already at `since_ns`; a little while nobody
+    can tell.
+    """
+    if not scene.crew.is_complete:
+        return scene.subject.bounds.poll_ns
+    started = (one.at_ns for one in reversed(scene.recorder.events) if isinstance(one, Started))
+    last_ns = next(started, since_ns)
+    return last_ns + ns - scene.world.now_ns() if last_ns > since_ns else 0
 
 
 async def steer(scene: Scene, one: Interruption, _passing: Passing | None) -> Fault | None:

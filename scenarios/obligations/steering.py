@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from scenarios.endings import causeless_ends, reached
-from scenarios.history import ACCEPTED, TERMINAL, History
+from scenarios.history import ACCEPTED, TERMINAL, Died, History, Started
 from scenarios.index import Facts, look
 from scenarios.obligations.ends import may_be_paused
 from scenarios.obligations.fencing import asked_for, standing
@@ -19,6 +19,9 @@ from scenarios.plan import Artifact, Call, Wait
 from scenarios.repetition import timely
 from scenarios.stops import first_request, not_begun, senders
 from scenarios.verdict import Finding, Violation
+
+#: Who has been back for so long has taken its work up again.
+_BACK_NS = 200_000_000
 
 
 @obligation(
@@ -45,11 +48,54 @@ def nothing_begins_while_held(history: History) -> Finding:
     exercised = 0
     found: list[Violation] = []
     for begin, end in facts.stopped:
-        if any(not_begun(facts, op, begin) for op in held):
-            exercised += 1 + sum(begin < death < end and went_on(facts, death) for death in facts.deaths)
+        if any(_was_put_off(facts, op, begin, end) for op in held):
+            exercised += 1 + sum(begin < death < end and _came_back(facts, death, end) for death in facts.deaths)
         found += [one for op in held if (one := _begun_meanwhile(facts, op, begin, end))]
         found += [one for op in held if (one := _repeated_meanwhile(facts, op, begin, end))]
     return Finding(exercised, (*found, *_never_let_go(facts)))
+
+
+def _was_put_off(facts: Facts, op: str, begin: int, end: int) -> bool:
+    """Was it, or its next try, held for as long as it took to be sent once the run might go on? A pause that is shorter than a
+    harness is slow comes and goes unnoticed. Of what was not sent afterwards nobody knows how long it takes.
+    """
+    if not_begun(facts, op, begin) is None:
+        return any(
+            end < later.at
+            and (why := _reason_since(facts, earlier, begin, end)) is not None
+            and _is_held_for_long(facts, why, end, later)
+            for earlier, later in itertools.pairwise(timely(facts, op))
+        )
+    request = first_request(facts, op)
+    if request is None or request.at < end:
+        return request is None
+    ready = max((begin, *_released_at(facts, op)))
+    return ready < end and _is_held_for_long(facts, ready, end, request)
+
+
+def _is_held_for_long(facts: Facts, ready: int, end: int, request: Request) -> bool:
+    """Had it been ready for longer, when the run was let go on, than it then took to be sent?"""
+    return facts.at_ns(end) - facts.at_ns(ready) >= facts.at_ns(request.at) - facts.at_ns(end)
+
+
+def _released_at(facts: Facts, op: str) -> Iterator[int]:
+    """When each call that it waits for was first answered, and each signal first sent."""
+    for need in facts.ancestors[op]:
+        answers = (one.replied_at for one in facts.dispatches(need) if one.settled_before(len(facts.history.events)))
+        leaf = facts.history.plan.leaf(need)
+        name = leaf.signal if isinstance(leaf, Wait) else None
+        signals = (one.asked_at for one in facts.signals if one.name == name)
+        yield from itertools.islice((at for at in (*answers, *signals) if at is not None), 1)
+
+
+def _came_back(facts: Facts, death: int, end: int) -> bool:
+    """Was whoever died back for long enough before event `end` to have begun something, and did the run go on?"""
+    died = facts.history.events[death]
+    unit = died.unit if isinstance(died, Died) else ""
+    after = ((at, one) for at, one in enumerate(facts.history.events[death:end], death) if isinstance(one, Started))
+    back = next((at for at, one in after if one.unit == unit), None)
+    until = min(end, len(facts.history.events) - 1)  # it may never have been let go on
+    return back is not None and facts.at_ns(until) - facts.at_ns(back) >= _BACK_NS and went_on(facts, death)
 
 
 def _begun_meanwhile(facts: Facts, op: str, begin: int, end: int) -> Violation | None:

@@ -99,6 +99,21 @@ def test_a_run_is_let_go_on_once_it_is_certainly_paused() -> None:
     assert closed(seen.observation) == "settled"
 
 
+@pytest.mark.parametrize("down_ns", [0, 700 * MS], ids=["at-once", "later"])
+def test_a_pause_outlasts_a_death_in_it(down_ns: int) -> None:
+    """Whoever died is back for as long as a takeover takes before the run is let go on: else nobody could see whether the
+    restart has forgotten the pause.
+    """
+    kill = Interruption("kill", at("a", "applied"), ns=down_ns)
+    seen = watch(CHAIN, Interruption("halt", at("a", "received"), ns=50 * MS, then=kill))
+    (died,) = events(seen.observation, Died)
+    back = events(seen.observation, Started)[-1]
+    (unpause,) = events(seen.observation, Asked, verb="unpause")
+    assert died.at_ns + down_ns <= back.at_ns
+    assert unpause.at_ns - back.at_ns >= BOUNDS.grace_ns
+    assert closed(seen.observation) == "settled"
+
+
 def test_directions_come_in_order_and_the_last_one_counts() -> None:
     """Two of them with ids and nonces of their own, while the operation before it is held."""
     seen = watch(

@@ -198,6 +198,7 @@ holds(
     "SIG-3",
     "what was sent again before the pause arrives after it",
     up(NAG).request("a").reply("error").halt().request("a").applied().reply().go_on().call("b").done().settled(),
+    exercised=0,
 )
 holds(
     "SIG-3",

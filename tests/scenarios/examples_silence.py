@@ -17,31 +17,36 @@ def up(of: Plan = CHAIN) -> Story:
 
 
 # --- SIG-3 ------------------------------------------------------------------------------------------------------------
-holds("SIG-3", "it may have been on its way", up().call("a").halt().later(900).call("b").go_on().call("c"))
+holds("SIG-3", "it may have been on its way", up().call("a").halt().later(900).call("b").go_on().call("c"), exercised=0)
 holds(
     "SIG-3",
     "it may have waited for a place behind another one",
     up(SIDE).request("a").halt().later(1200).call("b").applied(1).reply(call=1).go_on().call("c"),
+    exercised=0,
 )
 holds(
     "SIG-3",
     "another one was under way since",
     up(SIDE).halt().request("a").later(1200).call("b").applied(1).reply(call=1).go_on().call("c"),
+    exercised=0,
 )
 holds(
     "SIG-3",
     "its worker may have died over it",
     up().call("a").crash().halt().later(1200).call("b").go_on().call("c"),
+    exercised=0,
 )
 holds(
     "SIG-3",
     "whoever decided is asked for his authority, which takes what it takes",
     up(ASKED).call("a").decide("k").halt().later(1200).call("b").go_on().call("c"),
+    exercised=0,
 )
 holds(
     "SIG-3",
     "the observer's machine stood still",
     up().call("a").halt().later(600).stalled(600).call("b").go_on().call("c"),
+    exercised=0,
 )
 holds("SIG-3", "it waits until the run is let go on", up().call("a").halt().later(1200).go_on().call("b").call("c"))
 breaks("SIG-3", "out of silence", up().call("a").halt().later(1200).call("b").go_on().call("c"), "resurrection")

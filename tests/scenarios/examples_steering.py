@@ -44,8 +44,20 @@ holds(
 )
 holds(
     "SIG-3",
+    "who was restarted was back for a moment only before the run might go on: that tests no restart",
+    fallen(story().request("a").halt().applied().reply()).later(50).go_on().call("b").call("c").done().settled(),
+)
+holds(
+    "SIG-3",
+    "a pause comes and goes while a slow harness has not yet looked for what is due: that tests nothing",
+    story().request("a").halt().applied().reply().later(300).go_on().later(2000).call("b").call("c").done().settled(),
+    exercised=0,
+)
+holds(
+    "SIG-3",
     "the next was on its way as the pause was acknowledged",
     story().call("a").halt().call("b").go_on().call("c").done().settled(),
+    exercised=0,
 )
 holds(
     "SIG-3",
@@ -97,7 +109,7 @@ holds(
 holds(
     "SIG-3",
     "the lodger is nobody's, and goes on",
-    story(LODGER).request("a").halt().applied().reply().go_on().call("lodger/l1").call("b").done(),
+    story(LODGER).request("a").halt().applied().reply().later(300).go_on().call("lodger/l1").call("b").done(),
 )
 holds(
     "SIG-3",
