@@ -42,7 +42,6 @@ Kind = Literal[
 #: The kinds that a worker carries out; all others are decided by the store itself.
 DISPATCHED: frozenset[Kind] = frozenset({"call", "model", "artifact", "check", "compensate", "sweep"})
 Semantics = Literal["read", "keyed", "lookup", "blind", "metered", "fenced"]
-Condition = Literal["runnable", "running", "waiting", "terminal"]
 Outcome = Literal["succeeded", "failed", "cancelled", "unresolved"]
 #: What recovery does about an unknown outcome: send the same request again, ask the receiver first, or leave it.
 Remedy = Literal["repeat", "lookup", "none"]

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from scenarios.bodies import ArtifactEntry, EventPage, Journal
-from scenarios.history import ACCEPTED, Closed, Died, History, Quiet, Replied, Resumed, Stalled, Started
+from scenarios.history import ACCEPTED, Closed, Died, History, Quiet, Resumed, Stalled, Started
 from scenarios.joining import (
     accepted_of,
     asks_of,
@@ -373,12 +373,6 @@ class Facts:
         plan = self.history.plan
         limited = plan.allowance is not None or plan.deadline_ns is not None
         return limited or any(_may_fail(leaf) for leaf in plan.leaves())
-
-    def usage_before(self, index: int) -> int:
-        """Tokens that models counted for this run before event `index`."""
-        replies = (event for at, event in of_kind(self.history, Replied) if at < index)
-        mine = {request.event.call for request in self.requests}
-        return sum(event.usage or 0 for event in replies if event.call in mine)
 
     def closed_as(self) -> str | None:
         event = self.history.events[self.closed] if self.closed is not None else None

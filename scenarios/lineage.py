@@ -1,19 +1,14 @@
-"""Lineage: which answer of which operation was used where, as a graph.
+"""Lineage: which answer of which operation was used where.
 
 Every answer and every signal carries a fresh nonce, and plans say which later call hands it on. That makes the origin of
-each effect checkable without trusting anybody's word:
-
-    ("answer", op, nonce) ──▶ ("call", n)                 request n carried it
-    ("call", n)           ──▶ ("answer", op, nonce)       request n was answered with it
-    ("answer", op, nonce) ──▶ ("status", i)               the status answered at event i showed it as accepted
-
-An operation has *forked* when two of its answers were used. `uses` lists every use in order of observation.
+each effect checkable without trusting anybody's word. An answer is used where a request carried it, and where a status showed
+it as accepted; `uses` lists every use in order of observation. An operation has *forked* when two of its answers were used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal
 
 import attrs
 
@@ -21,11 +16,6 @@ from scenarios.history import Applied, Replied
 from scenarios.index import Facts
 from scenarios.joining import of_kinds
 from scenarios.remembered import latest
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-Node: TypeAlias = tuple[str, str, str] | tuple[str, int]
 
 
 @attrs.frozen
@@ -100,32 +90,3 @@ def given(facts: Facts) -> dict[str, dict[str, int]]:
         sent = {one.nonce: one.asked_at for one in facts.signals if one.name == wait.signal and one.nonce is not None}
         found.setdefault(wait.id, {}).update(sent)
     return found
-
-
-def lineage(facts: Facts) -> nx.DiGraph[Node]:
-    """The graph described at the top of this module; every node and edge of use has its event index as `at`."""
-    import networkx as nx
-
-    graph: nx.DiGraph[Node] = nx.DiGraph()
-    for request in facts.sent:
-        node: Node = ("call", request.event.call)
-        graph.add_node(node, at=request.at, op=request.op)
-        for name, nonce in request.carries.items():
-            graph.add_edge(("answer", name, nonce), node, at=request.at)
-        if request.reply is not None and request.reply.nonce is not None:
-            graph.add_edge(node, ("answer", request.op, request.reply.nonce), at=request.replied_at)
-    for use in uses(facts):
-        if use.by == "status":
-            graph.add_edge(("answer", use.op, use.nonce), ("status", use.at), at=use.at)
-    return graph
-
-
-def provenance(graph: nx.DiGraph[Node], op: str, nonce: str) -> tuple[Node, ...]:
-    """Everything the answer `nonce` of `op` came from, earliest first; empty when nobody has seen it."""
-    import networkx as nx
-
-    node: Node = ("answer", op, nonce)
-    if node not in graph:
-        return ()
-    order = {found: place for place, found in enumerate(graph.nodes)}
-    return tuple(sorted(nx.ancestors(graph, node), key=order.__getitem__))

@@ -155,9 +155,6 @@ class ReplayDivergedError(SimkitError):
         )
 
 
-ReplayDiverged = ReplayDivergedError  # the name in prose and in documents
-
-
 class ReplaySchedule:
     """Takes the recorded steps again, and says where it cannot.
 

@@ -74,18 +74,6 @@ def run_all(
 
     The first one goes alone: when it cannot be judged, or never calls a service, none can. Raises its problem as `SimkitError`.
     """
-    trio.run(_run_all, target, python, scenarios, take, jobs, emit, stopping)
-
-
-async def _run_all(
-    target: Target,
-    python: str,
-    scenarios: Sequence[tuple[int | None, Scenario]],
-    take: Callable[[Judged], Problem | None],
-    jobs: int | None,
-    emit: Emit,
-    stopping: Callable[[], bool],
-) -> None:
     upcoming = iter(scenarios)
     done = 0
     troubles: list[Problem] = []
@@ -106,11 +94,14 @@ async def _run_all(
             if done == 1:
                 return  # the first one goes alone
 
-    with interruptible():
-        await work()
-        async with trio.open_nursery() as nursery:
-            for _ in range(jobs or RUNS_PER_CORE * (os.cpu_count() or 1)):
-                nursery.start_soon(work)
+    async def everybody() -> None:
+        with interruptible():
+            await work()
+            async with trio.open_nursery() as nursery:
+                for _ in range(jobs or RUNS_PER_CORE * (os.cpu_count() or 1)):
+                    nursery.start_soon(work)
+
+    trio.run(everybody)
 
 
 async def judged(target: Target, python: str, seed: int | None, scenario: Scenario) -> Judged:

@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TextIO, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 if TYPE_CHECKING:
     from conformance.events import Event
 
 Format = Literal["pretty", "plain", "json", "github"]
-FORMATS: tuple[str, ...] = get_args(Format)
 
 
 class Reporter(Protocol):

@@ -16,9 +16,6 @@ from scenarios.stops import accepted_stop, ended, is_inherited, senders
 from scenarios.unwinding import has_effect, learnt_at
 from scenarios.verdict import Finding, Violation
 
-#: States of a compensation that did not come to its end as it should.
-_NOT_UNDONE = frozenset({"failed", "unknown", "unresolved"})
-
 
 @obligation(
     "CAN-5",

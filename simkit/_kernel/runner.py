@@ -319,11 +319,6 @@ def make_runner(kernel: Kernel, timers: Timers, clock: Clock) -> SimRunner:
     return runner
 
 
-def children_of(nursery: Nursery) -> list[Task]:
-    """A nursery's tasks in canonical order."""
-    return sorted(nursery._children, key=counter_of)
-
-
 def counter_of(task: Task) -> int:
     """The canonical order of tasks: that of their creation."""
     return task._counter

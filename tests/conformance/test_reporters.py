@@ -6,7 +6,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import pytest
@@ -55,7 +55,7 @@ def untimed(text: str) -> str:
     return re.sub(r"\[ +\d+ s\]", "[ s]", text)
 
 
-@pytest.mark.parametrize("kind", reporters.FORMATS)
+@pytest.mark.parametrize("kind", get_args(reporters.Format))
 def test_a_whole_campaign_as_every_format_tells_it(kind: reporters.Format, snapshot: Any) -> None:
     """What users read is the wording of the snapshot, on standard output and on standard error."""
     out, err = reported(kind, every_event())
