@@ -2,7 +2,6 @@
 
     hosted(outside, …)      serves while the block runs; gives a `Hosted`
     Hosted.open_port(n)     a port of incarnation n's own: who called is known without trust
-    Hosted.close_port(n)    no new requests from it; what is under way goes on, as a real receiver's work would
 
     POST /<service>                         {"run", "op", "params", "carries", "script", …} and, where the caller keys
                                             its calls, the header Idempotency-Key
@@ -88,11 +87,7 @@ async def hosted(outside: Outside, on_problem: ProblemSink, *, gate: Gate = open
 class _Port:
     incarnation: int
     number: int
-    accepting: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    connections: dict[int, _Connection] = attrs.field(factory=dict)
-    accepted: int = 0
-    open: bool = True
-    closed: trio.Event = attrs.field(factory=trio.Event)
+    connections: int = 0  # that are open
 
 
 class Hosted:
@@ -118,46 +113,29 @@ class Hosted:
         self._nursery.start_soon(self._accept, opened, listeners)
         return opened.number
 
-    async def close_port(self, incarnation: int) -> None:
-        """Accept nothing more from `incarnation` and hang up idle connections; calls under way go on to their end."""
-        port = self._ports.pop(incarnation)
-        port.open = False
-        port.accepting.cancel()
-        for connection in tuple(port.connections.values()):
-            connection.waiting.cancel()
-        await port.closed.wait()
-
     async def _accept(self, port: _Port, listeners: list[trio.SocketListener]) -> None:
         async def handle(stream: trio.SocketStream) -> None:
             await self._serve(port, stream)
 
-        with port.accepting:
-            await trio.serve_listeners(handle, listeners, handler_nursery=self._nursery)
-        port.closed.set()
+        await trio.serve_listeners(handle, listeners, handler_nursery=self._nursery)
 
     async def _serve(self, port: _Port, stream: trio.SocketStream) -> None:
-        if len(port.connections) >= CONNECTIONS_MAX:  # a reset that no history tells of: the run cannot be judged
+        if port.connections >= CONNECTIONS_MAX:  # a reset that no history tells of: the run cannot be judged
             self._on_problem(port.incarnation, _too_many(port))
             await abort(stream)
             return
-        if not port.open:
-            await abort(stream)
-            return
-        port.accepted += 1
-        connection = _Connection(stream)
-        number = port.accepted
-        port.connections[number] = connection
+        port.connections += 1
         try:
             async with stream:
-                await self._converse(port, connection)
+                await self._converse(port, _Connection(stream))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the caller died or hung up; what it asked for has happened or not, as recorded
         finally:
-            del port.connections[number]
+            port.connections -= 1
 
     async def _converse(self, port: _Port, connection: _Connection) -> None:
         fate = "sent"
-        while fate == "sent" and port.open:
+        while fate == "sent":
             try:
                 request = await connection.next_request()
             except BadRequestError as error:
@@ -177,34 +155,25 @@ class _Connection:
     """One connection of one caller, and the `Channel` of the request it carries at the moment.
 
     `fate` says how that request ended; `open` when the caller was gone before it got anything.
-    `waiting` is the scope in which the connection is idle: cancelling it hangs up, and never cuts a call short.
     """
 
     stream: trio.SocketStream
     http: h11.Connection = attrs.field(
         factory=lambda: h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES_MAX)
     )
-    waiting: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     fate: str = "open"
 
     async def next_request(self) -> Request | None:
         """The next request, None when the caller is done or gone. Raises BadRequestError naming what is off."""
         self.fate = "open"
         try:
-            with self._wait():
-                return await self._read_request()
+            return await self._read_request()
         except h11.RemoteProtocolError as error:
             raise BadRequestError("http", f"not HTTP/1.1 as expected ({error})") from None
-        return None
 
     async def hold(self) -> None:
         """Stay open and silent until the caller gives up."""
-        with self._wait():
-            await swallow(self.stream)
-
-    def _wait(self) -> trio.CancelScope:
-        self.waiting = trio.CancelScope()
-        return self.waiting
+        await swallow(self.stream)
 
     async def _read_request(self) -> Request | None:
         head = await self._next_event()

@@ -302,36 +302,6 @@ def test_expect_100_continue_is_answered() -> None:
     assert b"HTTP/1.1 200 " in answer
 
 
-def test_a_closed_port_refuses_and_hangs_up_but_finishes_what_is_under_way() -> None:
-    """After `close_port` nothing new comes in and idle connections end; the call under way is applied and answered."""
-    held, release = trio.Event(), trio.Event()
-
-    async def gate(_call: int, _request: Request, _nth: int, barrier: Barrier) -> Fault | None:
-        if barrier == "received":
-            held.set()
-            await release.wait()
-        return None
-
-    async def talk(host: Hosted, facts: Facts) -> bytes:
-        port = await host.open_port(1)
-        idle, busy = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
-        async with idle, busy:
-            await busy.send_all(post("ledger", {"run": "r1", "op": "a"}))
-            await held.wait()
-            await host.close_port(1)
-            assert not await idle.receive_some()
-            with pytest.raises(OSError, match="failed"):
-                await trio.open_tcp_stream("127.0.0.1", port)
-            release.set()
-            answer = bytes(await busy.receive_some())
-            assert not await busy.receive_some()
-            return answer
-
-    answer, facts = serving(talk, gate)
-    assert answer.startswith(b"HTTP/1.1 200 ")
-    assert [row[0] for row in facts.rows] == ["received", "applied", "replied"]
-
-
 def test_a_port_in_use_says_so() -> None:
     """Asking for a port somebody else has gives an error with a code, the place and a hint."""
 
