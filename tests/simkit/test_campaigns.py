@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 from concurrent.futures import Executor
@@ -35,6 +36,14 @@ def test_failures_points_and_curve_are_added_up(tmp_path: Path) -> None:
     assert 1 < found.curve[-1].distinct <= 10
     case = found.failures[0].case
     assert replay(case, programs.odd_seeds_differ).digest == case.digest
+
+
+def test_a_case_calls_a_program_without_a_name_by_what_it_is() -> None:
+    """The same in every process: an address in it would make another case of it each time."""
+    program = functools.partial(programs.main_notices)
+    (failure,) = campaign(program, [0]).failures
+    (finding,) = simkit.explore(program, stages=()).findings
+    assert failure.case.target == finding.case.target == {"program": "functools:partial"}
 
 
 def test_points_that_were_never_hit_are_told() -> None:
