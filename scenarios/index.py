@@ -44,7 +44,7 @@ from scenarios.joining import (
     workers_of,
 )
 from scenarios.observed import Ask, Command, Request, Said, Seen, Signal
-from scenarios.plan import SEMANTICS, Approve, Call, Check, Fail, Model, Requester, Semantics
+from scenarios.plan import SEMANTICS, Approve, Call, Check, Model, Requester, Semantics
 from scenarios.remembered import latest
 
 #: A service that answered within this time answered before any sane client gave up on it (a scripted "slow" is longer).
@@ -358,22 +358,6 @@ class Facts:
         codes = self.codes()
         return bool(codes) and codes[-1][1] != codes[0][1]
 
-    def other_failure(self, index: int) -> bool:
-        """Was there, by event `index`, a reason for the run to have failed that no lost outcome has to do with?
-
-        It may be that it was refused something, was to fail, was stopped, ran out of tries, time or means, or met code that is
-        not its own. Said generously: a judge who cannot tell says nothing.
-        """
-        stopped = any(one.asked_at < index for one in self.commands if one.verb in {"cancel", "decide"})
-        return self.fragile or stopped or self.refusal_before(index) or self.code_changed()
-
-    @functools.cached_property
-    def fragile(self) -> bool:
-        """May the plan fail by itself?"""
-        plan = self.history.plan
-        limited = plan.allowance is not None or plan.deadline_ns is not None
-        return limited or any(_may_fail(leaf) for leaf in plan.leaves())
-
     def closed_as(self) -> str | None:
         event = self.history.events[self.closed] if self.closed is not None else None
         return event.reason if isinstance(event, Closed) else None
@@ -426,19 +410,6 @@ def look(history: History) -> Facts:
 
 def _is_misuse(ask: Ask) -> bool:
     return ask.event.verb == "start" and ask.event.payload is not None
-
-
-def _may_fail(leaf: object) -> bool:
-    """May this leaf end its run by what it meets, with no outcome lost?"""
-    match leaf:
-        case Call():
-            return leaf.tries is not None or leaf.elapsed_ns is not None or "poison" in leaf.params
-        case Model():
-            return "wrong" in leaf.script
-        case Fail() | Approve() | Check():
-            return True
-        case _:
-            return False
 
 
 def _between(indexes: tuple[int, ...], start: int, end: int) -> bool:

@@ -1,7 +1,8 @@
 """Reasons that a plan has in itself for a run to end without success, and whether they can have come about by some event.
 
 Tries and time that are used up, means that are spent, decisions, verdicts, and steps that are to fail. Said generously, as in
-`scenarios.endings`: what can have been a reason counts as one.
+`scenarios.endings`: what can have been a reason counts as one. `may_fail_by_itself` asks of each whether it can have come
+about; `other_failure`, for judges who cannot tell so much, only whether there is any.
 """
 
 from __future__ import annotations
@@ -9,7 +10,39 @@ from __future__ import annotations
 from scenarios.history import Died, Paused
 from scenarios.index import Facts
 from scenarios.plan import Approve, Artifact, Call, Check, Fail, Leaf, Model
+from scenarios.remembered import latest
 from scenarios.spending import charges, demand, reserve
+
+
+def other_failure(facts: Facts, index: int) -> bool:
+    """Was there, by event `index`, a reason for the run to have failed that no lost outcome has to do with?
+
+    It may be that it was refused something, was to fail, was stopped, ran out of tries, time or means, or met code that is
+    not its own.
+    """
+    stopped = any(one.asked_at < index for one in facts.commands if one.verb in {"cancel", "decide"})
+    return is_fragile(facts) or stopped or facts.refusal_before(index) or facts.code_changed()
+
+
+@latest
+def is_fragile(facts: Facts) -> bool:
+    """May the plan fail by itself?"""
+    plan = facts.history.plan
+    limited = plan.allowance is not None or plan.deadline_ns is not None
+    return limited or any(_may_end_its_run(leaf) for leaf in plan.leaves())
+
+
+def _may_end_its_run(leaf: Leaf) -> bool:
+    """May this leaf end its run by what it meets, with no outcome lost?"""
+    match leaf:
+        case Call():
+            return leaf.tries is not None or leaf.elapsed_ns is not None or "poison" in leaf.params
+        case Model():
+            return "wrong" in leaf.script
+        case Fail() | Approve() | Check():
+            return True
+        case _:
+            return False
 
 
 def may_fail_by_itself(facts: Facts, index: int) -> bool:

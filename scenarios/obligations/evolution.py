@@ -9,6 +9,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.ends import lacks_word
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Seen
+from scenarios.reasons import is_fragile
 from scenarios.verdict import Finding, Violation
 from scenarios.versions import Comer, comers, ends_fit, goes_on, is_older, misfits, moves, restored_at, work_at
 
@@ -146,7 +147,7 @@ def _leaves_unknown(facts: Facts) -> bool:
 def _has_reasons(facts: Facts) -> bool:
     """May the run have ended for what happened to it, whatever code there was?"""
     stopped = facts.ordered("cancel") or facts.ordered("decide")
-    return facts.fragile or bool(stopped) or facts.refusal_before(len(facts.history.events))
+    return is_fragile(facts) or bool(stopped) or facts.refusal_before(len(facts.history.events))
 
 
 @obligation(

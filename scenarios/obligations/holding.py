@@ -11,6 +11,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request
 from scenarios.plan import SEMANTICS
+from scenarios.reasons import is_fragile
 from scenarios.repetition import timely
 from scenarios.tenure import Overtaken, is_known_only_by, long_held, overtaken, stops, twins
 from scenarios.verdict import Finding, Violation
@@ -123,7 +124,7 @@ def _can_be_taken(facts: Facts, one: _Loss) -> bool:
         return False
     if one.op != one.request.op:
         return not facts.struck("revoke")
-    return SEMANTICS[facts.calls[one.op].service] != "blind" and not facts.fragile
+    return SEMANTICS[facts.calls[one.op].service] != "blind" and not is_fragile(facts)
 
 
 def _was_taken(facts: Facts, one: _Loss) -> bool:

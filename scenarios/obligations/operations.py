@@ -13,6 +13,7 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.plan import SEMANTICS, Artifact, Check, Fail, Leaf, Requester, Wait
 from scenarios.publishing import verdicts
+from scenarios.reasons import other_failure
 from scenarios.turns import out_of_turn
 from scenarios.verdict import Finding, Violation
 
@@ -308,7 +309,7 @@ def unresolved_stays_unresolved(history: History) -> Finding:
 
 
 def _relabelled(facts: Facts, op: str, before: Seen, now: Seen) -> Violation | None:
-    if facts.other_failure(now.answered) or may_be_escalated(facts, now.answered):
+    if other_failure(facts, now.answered) or may_be_escalated(facts, now.answered):
         return None  # something really was refused, killed its workers, or the like, and may have failed the run
     shown = now.operation(op)
     evidence = tuple(dict.fromkeys((before.answered, now.asked, now.answered)))

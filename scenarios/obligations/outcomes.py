@@ -10,6 +10,7 @@ from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Request, Seen
 from scenarios.outlived import put_to_test
 from scenarios.plan import Call, Model, Requester
+from scenarios.reasons import other_failure
 from scenarios.repetition import repeats_of_effects
 from scenarios.verdict import Finding, Violation
 
@@ -163,7 +164,7 @@ def _last_unknown(facts: Facts, op: str) -> Request | None:
 def _other_obstacle(facts: Facts) -> bool:
     """Did something else end the run, or hold it up: a call refused, or unknown at a receiver that is no reader, deaths, …?"""
     end = len(facts.history.events)
-    if facts.other_failure(end) or may_be_escalated(facts, end) or is_held(facts):
+    if other_failure(facts, end) or may_be_escalated(facts, end) or is_held(facts):
         return True
     reads = {call.id for call in facts.of("read")}
     return any(request.refused or (request.unanswered and request.op not in reads) for request in facts.requests)
@@ -253,7 +254,7 @@ def _gave_up(facts: Facts, op: str, index: int) -> bool:
 def _run_failed(facts: Facts, request: Request, seen: Seen) -> Violation | None:
     if seen.status.state != "failed":
         return None
-    if facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered):
+    if other_failure(facts, seen.answered) or may_be_escalated(facts, seen.answered):
         return None
     sentence = (
         f"The outcome of {request.op!r} was unknown and nothing had been refused, but run {facts.history.run!r} is shown as "

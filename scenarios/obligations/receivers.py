@@ -10,6 +10,7 @@ from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Command, Request, Seen
 from scenarios.plan import Call, Requester
+from scenarios.reasons import other_failure
 from scenarios.repetition import answer_before, is_calm, repeats_of_refusals, timely
 from scenarios.terms import ON_ITS_WAY_NS
 from scenarios.verdict import Finding, Violation
@@ -77,7 +78,7 @@ def _failed_of_conflict(facts: Facts, call: Requester, first: Request) -> Iterat
 
 def _escalated(facts: Facts, index: int) -> bool:
     """Was there, by event `index`, a reason to give an operation up that no receiver has to do with?"""
-    return may_be_escalated(facts, index) or facts.other_failure(index)
+    return may_be_escalated(facts, index) or other_failure(facts, index)
 
 
 def _saved_failures(facts: Facts, call: Requester) -> tuple[int, Violation | None]:

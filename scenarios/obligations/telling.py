@@ -13,6 +13,7 @@ from scenarios.history import TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.registry import blame, obligation
 from scenarios.observed import Ask, Said, Seen
+from scenarios.reasons import other_failure
 from scenarios.verdict import Finding, Violation
 
 #: Work that has taken so many workers with it may be given up as deadly.
@@ -241,7 +242,7 @@ def silence_is_no_failure(history: History) -> Finding:
 
 def _tells_failure(facts: Facts, seen: Seen, op: str) -> bool:
     """Is this operation, or the run, told as failed with no reason for it but the silence?"""
-    if facts.other_failure(seen.answered) or may_be_escalated(facts, seen.answered):
+    if other_failure(facts, seen.answered) or may_be_escalated(facts, seen.answered):
         return False
     shown = seen.operation(op)
     return (shown is not None and shown.state == "failed") or seen.status.state == "failed"
