@@ -9,7 +9,7 @@ from scenarios.history import ACCEPTED, TERMINAL, History, Received, Replied
 from scenarios.index import Facts, look
 from scenarios.joining import of_kind
 from scenarios.lineage import fork, given
-from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.registry import blame, firsts, obligation
 from scenarios.obligations.scheduling import has_answers
 from scenarios.observed import Request, Seen
 from scenarios.outlived import went_on
@@ -75,7 +75,7 @@ def shown_result_is_durable(history: History) -> Finding:
         if any(not request.event.lookup and request.at < death for request in facts.requests)
         and any(seen.accepted() for seen in facts.seen_after(death))
     ]
-    return Finding(len(tested), tuple(_firsts((*taken_back(facts), *_made_up(facts)))))
+    return Finding(len(tested), firsts((*taken_back(facts), *_made_up(facts))))
 
 
 def taken_back(facts: Facts) -> Iterator[Violation]:
@@ -146,14 +146,6 @@ def _made_up(facts: Facts) -> Iterator[Violation]:
                     f"{op!r} is shown as accepted with answer {short(nonce)}, which nobody had been given by then."
                 )
                 yield blame("false certainty", sentence, (seen.asked, seen.answered), op)
-
-
-def _firsts(violations: tuple[Violation, ...]) -> Iterator[Violation]:
-    """The first violation of each operation: later ones only repeat it."""
-    found: dict[str | None, Violation] = {}
-    for violation in violations:
-        found.setdefault(violation.operation, violation)
-    yield from found.values()
 
 
 @obligation(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import ACCEPTED, TERMINAL, History
 from scenarios.index import Facts, look
 from scenarios.obligations.ends import is_held
-from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.registry import blame, firsts, obligation
 from scenarios.observed import Request
 from scenarios.plan import Artifact, Call, Check, Choice, Compensate, Leaf, Model, Nondet, Sleep, Wait
 from scenarios.verdict import Finding, Violation
@@ -101,7 +101,7 @@ def moving_loses_and_doubles_nothing(history: History) -> Finding:
         return Finding()
     tested = [moment for moment in moments if _on_the_move(facts, moment) > 1 and _is_told_of(facts, moment)]
     found = (*stranded(facts, moments[0], "a move was cut short"), *_left_out(facts), *_doubled(facts, moments[0]))
-    return Finding(len(tested), _firsts(found))
+    return Finding(len(tested), firsts(found))
 
 
 def _is_told_of(facts: Facts, index: int) -> bool:
@@ -174,7 +174,7 @@ def misfit_strands_nobody(history: History) -> Finding:
         return Finding()
     reached = next((at for at in map(facts.accepted_at.get, facts.before[misfits[0].id]) if at is not None), 0)
     stuck = stranded(facts, reached, f"{misfits[0].id!r} could not be dispatched")
-    return Finding(len(tested), _firsts((*stuck, *_not_sent(facts, misfits[0]))))
+    return Finding(len(tested), firsts((*stuck, *_not_sent(facts, misfits[0]))))
 
 
 def _was_served(facts: Facts, misfit: Call, other: str) -> bool:
@@ -245,11 +245,3 @@ def _is_free(facts: Facts, leaf: Leaf) -> bool:
     needs = tuple(facts.history.plan.dependencies().predecessors(leaf.id))
     shown = [last.operation(one) if last is not None else None for one in needs]
     return all(one is not None and one.state in ACCEPTED for one in shown)
-
-
-def _firsts(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """The first violation of each operation: later ones only repeat it."""
-    found: dict[str | None, Violation] = {}
-    for violation in violations:
-        found.setdefault(violation.operation, violation)
-    return tuple(found.values())

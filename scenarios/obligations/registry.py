@@ -103,6 +103,14 @@ def blame(anomaly: str, sentence: str, evidence: Iterable[int], operation: str |
     return Violation(anomaly, sentence, tuple(sorted(set(evidence))), operation)
 
 
+def firsts(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    """The first violation of each operation: later ones only repeat it."""
+    found: dict[str | None, Violation] = {}
+    for violation in violations:
+        found.setdefault(violation.operation, violation)
+    return tuple(found.values())
+
+
 def registered() -> Mapping[str, Obligation]:
     """Everything registered so far, in order of registration."""
     return dict(_REGISTERED)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scenarios.history import STORM, Died, Fired, History
 from scenarios.index import Facts, look
 from scenarios.obligations.durable import recomputed, taken_back
-from scenarios.obligations.registry import blame, obligation
+from scenarios.obligations.registry import blame, firsts, obligation
 from scenarios.obligations.signals import lost
 from scenarios.verdict import Finding, Violation
 
@@ -38,7 +38,7 @@ def storage_faults_lose_nothing(history: History) -> Finding:
     if not faults:
         return Finding()
     found = (*_forgotten(facts, faults[0]), *_other(facts, faults[0]), *_signals(facts), *_again(facts, faults[0]))
-    return Finding(len(tested), _firsts(found))
+    return Finding(len(tested), firsts(found))
 
 
 def _faults(facts: Facts) -> tuple[int, ...]:
@@ -111,11 +111,3 @@ def _again(facts: Facts, since: int) -> Iterator[Violation]:
 def _what(facts: Facts, index: int) -> str:
     event = facts.history.events[index]
     return event.label if isinstance(event, Fired) else f"a {STORM}"
-
-
-def _firsts(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """The first violation of each operation: later ones only repeat it."""
-    found: dict[str | None, Violation] = {}
-    for violation in violations:
-        found.setdefault(violation.operation, violation)
-    return tuple(found.values())
