@@ -7,6 +7,7 @@ left), `Undispatchable` (nor ever will). Telling these apart is the whole art: e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -89,6 +90,8 @@ class Tools(Protocol):
 
 #: What an answer says, at least one of these: the field and its type.
 _TOLD: Mapping[str, type] = {"nonce": str, "allowed": bool, "part": int, "location": str}
+#: Who asks, and by which password, in an address.
+_USER = re.compile(r"://[^/]*@")
 #: Refusals before anything was begun: the key is in use, it is too early, there is no room.
 _BUSY = (409, 425, 429, 529)
 #: What a receiver calls a fencing token older than the newest it has seen: whoever brought it has a successor, and may not
@@ -131,18 +134,24 @@ def _duration_ns(value: object) -> int:
 def connect(address: str, *, timeout_ns: int = CALL_NS, secrets: Credentials | None = None) -> Tools:
     """The tools at `http://host:port`, or at `lines://host:port` for JSON lines, with the secrets that requests may name.
 
-    Raises ValueError for another scheme.
+    Raises ValueError for another scheme, and for an address with more in it: nothing would read that. What would be a password
+    in it is not repeated.
     """
     from urllib.parse import urlsplit
 
     from reference_runtime.wire import HttpTools, LineTools
 
+    shown = _USER.sub("://[user]@", address)
     try:
         url = urlsplit(address)
         host, port = url.hostname, url.port
     except ValueError as error:
-        raise ValueError(f"services address {address!r}: {error}") from None
-    if url.scheme not in ("http", "lines") or host is None or port is None:
-        raise ValueError(f"services address {address!r}; expected http://host:port or lines://host:port")
+        raise ValueError(f"services address {shown!r}: {error}") from None
+    is_plain = url.path in ("", "/") and not (url.query or url.fragment or "@" in url.netloc)
+    if url.scheme not in ("http", "lines") or host is None or port is None or not is_plain:
+        raise ValueError(
+            f"services address {shown!r}; expected http://host:port or lines://host:port, and nothing else:"
+            " a tool is at its own name there, and secrets are given by SIMKIT_SECRETS"
+        )
     wire = HttpTools if url.scheme == "http" else LineTools
     return wire(host, port, timeout_ns, secrets or Credentials())

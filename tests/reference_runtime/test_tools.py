@@ -60,6 +60,16 @@ def test_an_address_is_checked():
             connect(address)
 
 
+@pytest.mark.parametrize("more", ["/api", "?key=s3cret", "#part", "//x"])
+@pytest.mark.parametrize("user", ["", "ada:s3cret@", "@"])
+def test_an_address_is_a_host_and_a_port(more, user):
+    """What else it says would be left out without a word, so it is refused; a password in it is not repeated."""
+    with pytest.raises(ValueError, match="and nothing else: a tool is at its own name there") as refused:
+        connect(f"http://{user}h:1{more}")
+    assert "ada" not in str(refused.value)
+    connect("http://h:1/")
+
+
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
 
 
