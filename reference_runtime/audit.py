@@ -8,7 +8,8 @@ The file itself refuses to change or to delete a line (triggers); only `forget_a
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from reference_runtime.model import Grant, Refusal
 from reference_runtime.records import FORBID_DELETE
@@ -39,10 +40,18 @@ class Audit(Parts):
         actor = made.execution if made else f"holder of lease {grant.generation}"  # named where it was claimed
         self.audit(task, actor, f"lease {grant.generation}", action, grant.operation, detail)
 
-    def audit_refusal(self, task: str, actor: str, authority: str, target: str, refusal: Refusal) -> None:
-        """One line about what was asked for and refused, in a transaction of its own: the one it was asked in is undone."""
-        with self._transaction():
-            self.audit(task, actor, authority, "refuse", target, refusal.code)
+    @contextmanager
+    def auditing_refusal(self, task: str, actor: str, authority: str, target: str) -> Iterator[None]:
+        """One line about what is asked for in this block and refused, in a transaction of its own: the one it was asked in is
+        undone. None where nobody knows the task.
+        """
+        try:
+            yield
+        except Refusal as no:
+            if no.code != "unknown-task":
+                with self._transaction():
+                    self.audit(task, actor, authority, "refuse", target, no.code)
+            raise
 
     def forget_audit(self) -> int:
         """Delete the whole trail, on the order of whoever runs the engine; how many lines there were."""

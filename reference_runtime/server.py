@@ -147,12 +147,8 @@ class Server(Looking):
     ) -> Json:
         """Take a decision about an approve leaf; `payload` brings the nonce it is known by."""
         nonce = str(payload.get("nonce", ""))
-        try:
+        with self.store.auditing_refusal(task, actor, f"command {id}", operation):
             answer = self.store.decide(task, operation, decision, digest, actor, id, nonce)
-        except Refusal as no:
-            if no.code != "unknown-task":
-                self.store.audit_refusal(task, actor, f"command {id}", operation, no)
-            raise
         self.notify()
         return answer
 

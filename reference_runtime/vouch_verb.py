@@ -16,11 +16,7 @@ class VouchVerb(TurnVerbs):
         check_id("actor", actor)
         if word not in WORDS:
             raise Refusal("bad-request", f"vouch: word {word!r:.80}; there are {', '.join(WORDS)}")
-        try:
+        with self.store.auditing_refusal(task, actor, f"command {id}", operation):
             answer = self.store.vouch(task, id, operation, word, actor, nonce)
-        except Refusal as no:
-            if no.code != "unknown-task":
-                self.store.audit_refusal(task, actor, f"command {id}", operation, no)
-            raise
         self.notify()
         return answer
