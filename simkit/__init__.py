@@ -2,22 +2,26 @@
 
 The map, from the caller's side:
 
-- `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Outcome`; `limits`: its bounds
+- `world`: `run(main, tape=…)` simulates one program; `World`, `Host`, `Outcome`; `limits`: its bounds; `choosing`,
+  `surroundings`: how it asks a strategy, and what it has around it; `aio`, `threaded`: programs of asyncio and of threads
 - `tape`: the one source of choice; `strategy`: who takes the next step; `trace`: what happened, and its digest
-- `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch
-- `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock
+- `searching`: runs under one schedule after another (`search`); `strategies`: how they are chosen; `effects`: what steps touch;
+  `discovery`: how likely the next is to show something new
+- `process`: killed without unwinding, paused, resumed; `host`: a machine; `clock`: its wall clock; `wire`: to the outside
 - `campaigns`, `parallel`: many seeds, over processes and machines (`campaign`)
-- `exploring`: crashes, faults, schedules, singly and together, in stages (`explore`)
+- `exploring`: crashes, faults, schedules, singly and together, in stages (`explore`); `striking`: what they strike
 - `coverage`: what a run showed decides what is tried next (`guided`); `watching`: who looks at runs from beside
 - `crashes`: a crash at every boundary; `faults`: all that can go wrong; `swarm`: a mix for each run; `copies`: what stays good
 - `points`: named points in a program, `maybe`, `always`, `sometimes`; `point_coverage`: which of them were hit
 - `disk`, `sqlite`, `network`, `services`: what a program finds in the world
-- `shrinking`, `explanation`: from a failing run to the least that fails, and to what decides
+- `shrinking`, `explanation`, `chances`, `blame`: from a failing run to the least that fails, and to what decides
 - `checking`: histories of what clients called and got, and whether they are linearizable (`check`)
 - `testing`, `pytest_plugin`, `settings`: `@simkit.test`, a test that runs in a world of its own, seed by seed; `trials`: these
   runs; `stateful`: machines of rules, drawn by hypothesis; `spacetime`: a run as a table of who did what when
 - `guard`: what is not deterministic is virtual or refused
-- `case`: a run as a JSON file; `replaying`: what becomes of it, and what stands where on the way; `errors`: what users meet
+- `case`: a run as a JSON file, with the `ladder` of its trace; `replaying`: what becomes of it (`divergence`), and what stands
+  where on the way (`stepwise`, `standstill`, `debugging`); `errors`: what users meet; `mixups`, `unawaited`: what is easily
+  got wrong
 
 `_kernel` steps trio's tasks; it alone touches trio's internals. Importing this package loads none of the above.
 """
