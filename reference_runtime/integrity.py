@@ -81,7 +81,7 @@ def foreign(path: str, ours: frozenset[str]) -> str | None:
     """
     path = os.path.realpath(path) if Path(path).is_symlink() else path
     if not Path(path).is_file():
-        return None
+        return "is no file" if Path(path).exists() and not Path(path).is_dir() else None
     file = apsw.VFSFile(apsw.vfs_names()[0], path, [_LOOK_FLAGS, 0])  # not by `open`, as in `bound_to`
     try:
         head, second = file.xRead(RESERVED_AT + 1, 0), file.xRead(_PAGE_BYTES, _PAGE_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import struct
@@ -306,6 +307,16 @@ def test_what_is_somebody_elses_is_refused_and_left_as_it_is(make, command, tmp_
     what = "is no database" if make is _text else "is another database, with customer"
     assert f"error: store-foreign: {path} {what}" in capsys.readouterr().err
     assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_what_is_no_file_is_no_store(tmp_path, capsys, command):
+    """A pipe, a device: nothing can be kept there, and nothing is put beside it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert main([command, "--store", str(path), *(["--listen", "127.0.0.1:0"] if command == "serve" else [])]) == 1
+    assert f"error: store-foreign: {path} is no file" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_store_that_was_never_finished_is_made_anew(tmp_path):
