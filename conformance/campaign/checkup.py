@@ -42,14 +42,16 @@ _SURROUNDINGS = (
 )
 
 
-def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> DoctorResult:
+def doctor(
+    target: str | None, *, config: str | None = None, store: Store, emit: Emit, stopping: Callable[[], bool]
+) -> DoctorResult:
     """Check what can be checked, one after the other; every check is told as it is made."""
-    parsed = None if target is None else targets.parse(target)
+    parsed = None if target is None else targets.parse(target, config)
     title = parsed.title if parsed else "this installation"
     world: World = "simulated" if parsed is None or can_be_simulated(parsed) else "process"
     emit(CampaignBegan(title, "doctor", world, None, {}, None))
     checks: list[Checked] = []
-    for check in _checks(parsed, store, emit):
+    for check in _checks(parsed, store, emit, config):
         emit(check)
         checks.append(check)
         if stopping():
@@ -57,7 +59,7 @@ def doctor(target: str | None, *, store: Store, emit: Emit, stopping: Callable[[
     return DoctorResult(tuple(checks))
 
 
-def _checks(target: Target | None, store: Store, emit: Emit) -> Iterator[Checked]:
+def _checks(target: Target | None, store: Store, emit: Emit, config: str | None) -> Iterator[Checked]:
     yield _python()
     yield _kernel()
     yield _store(store)
@@ -68,7 +70,7 @@ def _checks(target: Target | None, store: Store, emit: Emit) -> Iterator[Checked
     installed = _installed(target, emit)
     yield installed
     if installed.ok:
-        yield from _undisturbed(target, store)
+        yield from _undisturbed(target, store, config)
 
 
 def _python() -> Checked:
@@ -114,7 +116,7 @@ async def _one(target: Target, python: str, scenario: Scenario) -> Judged:
     raise AssertionError("a block that was cut short has raised")
 
 
-def _undisturbed(target: Target, store: Store) -> Iterator[Checked]:
+def _undisturbed(target: Target, store: Store, config: str | None) -> Iterator[Checked]:
     """One run that nothing interrupts, on real processes: units and hello, then every answer of the run."""
     plans = [one for one in catalogue.tier("full", target.manifest.operations.supported) if not one.interruptions]
     scenario = max(plans, key=lambda one: (len(one.plan.kinds()), len(one.plan.leaves())))
@@ -130,13 +132,13 @@ def _undisturbed(target: Target, store: Store) -> Iterator[Checked]:
         return
     yield Checked("units", True, f"{', '.join(started)} started and said hello, as real processes")
     broken = [f"{id_} {one.anomaly}" for id_, found in judged.findings.items() for one in found.violations]
-    calls = len(scenario.plan.leaves())
+    calls, named = len(scenario.plan.leaves()), ("--config", config) if config else ()
     detail = f"{scenario.name}: {', '.join(broken) or 'never settled'}" if broken or judged.unsettled else ""
     yield Checked(
         "answers",
         not detail,
         detail or f"{scenario.name}: {calls} operations carried out, every status as it must be",
-        "see all of it: " + invocation.line("replay", "-t", target.text, "--scenario", scenario.name, "--show"),
+        "see all of it: " + invocation.line("replay", "-t", target.text, *named, "--scenario", scenario.name, "--show"),
         ExitCode.VIOLATION if broken else ExitCode.INCONCLUSIVE,
     )
 

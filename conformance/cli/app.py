@@ -327,11 +327,14 @@ def explain_(
 
 
 @app.command
-def doctor(*, target: Target = None, common: Common = PLAIN) -> int:
+def doctor(*, target: Target = None, config: Config = None, common: Common = PLAIN) -> int:
     """Check this installation: kernel, store, determinism across runs, hash seeds and Pythons; and a target when given."""
 
     def body(session: Session) -> Done:
-        result = engine.load().doctor(target, store=session.store, emit=session.emit, stopping=session.stop)
+        subject = usage.target(None, target) if config else target  # a configuration is one of a target
+        result = engine.load().doctor(
+            subject, config=config, store=session.store, emit=session.emit, stopping=session.stop
+        )
         failed = [check for check in result.checks if not check.ok]
         reason = "not well: " + ", ".join(check.name for check in failed) if failed else "all is well"
         skipped = [check.name for check in result.checks if check.skipped]

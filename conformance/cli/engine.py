@@ -90,7 +90,9 @@ class Engine(Protocol):
         stopping: Callable[[], bool],
     ) -> Summary: ...
 
-    def doctor(self, target: str | None, *, store: Store, emit: Emit, stopping: Callable[[], bool]) -> DoctorResult: ...
+    def doctor(
+        self, target: str | None, *, config: str | None, store: Store, emit: Emit, stopping: Callable[[], bool]
+    ) -> DoctorResult: ...
 
 
 def load() -> Engine:

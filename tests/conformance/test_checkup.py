@@ -49,6 +49,24 @@ def test_a_good_adapter_is_well(adapter: Path, tmp_path: Path) -> None:
     assert "two runs" not in checks  # determinism is a question to the simulated world
 
 
+def test_the_configuration_that_is_named_is_the_one_that_runs(adapter: Path, tmp_path: Path) -> None:
+    """Its environment is what the unit is started with, and its name is in the line that shows the run."""
+    manifest = (adapter / "adapter.toml").read_text()
+    (adapter / "adapter.toml").write_text(
+        manifest + '[configurations.default]\n[configurations.odd]\nenv = { MODE = "odd" }\n'
+    )
+    program = (adapter / "adapter.py").read_text()
+    odd = "import os\nif os.environ.get('MODE') == 'odd':\n    raise SystemExit('how odd')\n"
+    (adapter / "adapter.py").write_text(program.replace("import json\n", f"import json\n{odd}"))
+    store = Store(tmp_path / "store")
+    for config, is_well in ((None, True), ("odd", False)):
+        result = campaign.doctor(
+            str(adapter), config=config, store=store, emit=lambda _event: None, stopping=lambda: False
+        )
+        assert all(check.ok for check in result.checks) is is_well
+    assert "how odd" in result.checks[-1].detail
+
+
 def test_an_adapter_that_cannot_start_is_told(adapter: Path, tmp_path: Path) -> None:
     """What it printed, how to start it by hand, and its exit code."""
     (adapter / "adapter.py").write_text("raise SystemExit('no such engine')")

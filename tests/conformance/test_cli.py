@@ -189,6 +189,16 @@ def test_doctor_fails_with_the_worst_of_its_checks(engine: Callable[..., FakeEng
     assert "exit 6: not well: two hash seeds" in capsys.readouterr().out
 
 
+def test_doctor_looks_at_the_configuration_that_is_named(engine: Callable[..., FakeEngine], capsys: Any) -> None:
+    """An adapter of one's own has its configurations by --config only; one of no target is refused."""
+    fake = engine(lambda _emit, _stopping: e.DoctorResult((e.Checked("kernel", ok=True),)))
+    assert cli.main(["doctor", "-t", "my/adapter.toml", "--config", "exit"]) == 0
+    ((name, asked),) = fake.calls
+    assert (name, asked["args"], asked["config"]) == ("doctor", ("my/adapter.toml",), "exit")
+    assert cli.main(["doctor", "--config", "exit"]) == 2
+    assert "no target was named" in capsys.readouterr().err
+
+
 # ---- lists and explanations
 
 
