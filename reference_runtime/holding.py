@@ -48,7 +48,8 @@ class Holding:
             self._hold(generation, self._holders[generation][0])
 
     def _hold_all(self) -> None:
-        """Grant everybody who holds anything a full term from now on."""
+        """Grant everybody who holds anything by the store, and nobody else, a full term from now on."""
+        self._holders.clear()
         for generation, execution in self.store.leases():
             self._hold(generation, execution)
 

@@ -32,7 +32,7 @@ from reference_runtime.ownership import Lease
 from reference_runtime.rpc import LOST, Lines, parse_request, read_facts, read_grant
 from reference_runtime.store import Store
 from reference_runtime.turns import Turn
-from reference_runtime.waiting import Waiting, WaitingRoom, give
+from reference_runtime.waiting import Waiting, WaitingRoom, give, leased
 
 T = TypeVar("T")
 LEASE_NS = 10 * NS
@@ -187,8 +187,8 @@ class Server(Looking):
             while True:
                 self._mind_clock()
                 leases = waiting.look()
-                if leases or trio.current_time() >= deadline:
-                    break
+                if leases or trio.current_time() >= deadline or self._presence.has_left(execution):
+                    break  # who has left is given nothing, however much of it is due
                 self._mind_code()
                 with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns(execution)))):
                     await waiting.woken()
@@ -292,13 +292,15 @@ class Server(Looking):
             due_ns = self.store.next_work_ns()
             work = self._work.take() if due_ns is not None and due_ns <= time.time_ns() else {}
             turns = self._turns.take() if self._turns and self.store.turn_is_due() else {}
+        for generation, execution in (*leased(work), *leased(turns)):
+            self._hold(generation, execution)
         self.store.afterwards(partial(self._serve, work, turns, due_ns))
 
     def _serve(
         self, work: dict[Waiting[Lease], list[Lease]], turns: dict[Waiting[Turn], list[Turn]], due_ns: int | None
     ) -> None:
-        for generation, execution in (*give(work), *give(turns)):
-            self._hold(generation, execution)
+        for generation, _ in (*give(work, self._holders), *give(turns, self._holders)):
+            self._heard(generation)
         self._tell_workers(self.store.next_work_ns() if work else due_ns)
         self.tell_runners()
         self._mind_time(self.store.started_timer_ns())

@@ -6,7 +6,7 @@ says the same. What is leased here is what the request itself would lease, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -77,9 +77,17 @@ class WaitingRoom(Generic[Lease]):
         return {waiting: leases for waiting, leases in taken.items() if leases}
 
 
-def give(taken: dict[Waiting[Lease], list[Lease]]) -> list[tuple[int, str]]:
-    """Tell those who waited what they were leased, now that it is durable: generations and the executions that hold them."""
-    for waiting, leases in taken.items():
+def leased(taken: dict[Waiting[Lease], list[Lease]]) -> list[tuple[int, str]]:
+    """What was leased to those who waited: generations and the executions that hold them."""
+    return [(lease.generation, waiting.execution) for waiting, leases in taken.items() for lease in leases]
+
+
+def give(taken: dict[Waiting[Lease], list[Lease]], held: Container[int]) -> list[tuple[int, str]]:
+    """Tell those who waited what they were leased, now that it is durable, as `leased` gives it; but for what is not `held` any
+    more, as it was given back or taken by force before that.
+    """
+    kept = {waiting: [one for one in leases if one.generation in held] for waiting, leases in taken.items()}
+    for waiting, leases in kept.items():
         waiting.leases = leases
         waiting.wake()
-    return [(lease.generation, waiting.execution) for waiting, leases in taken.items() for lease in leases]
+    return leased(kept)

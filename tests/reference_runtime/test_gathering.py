@@ -390,6 +390,54 @@ def test_a_server_that_ends_while_a_commit_is_put_off_has_told_nobody(store):
     assert set(states(views.status(store, "t")).values()) == {"dispatched"}
 
 
+@pytest.mark.parametrize("at_s", [0.002, 0.1], ids=["before the commit", "after it"])
+def test_who_leaves_before_it_is_told_of_a_lease_holds_none(store, at_s):
+    """What was leased to a request that waited, in a commit that is put off, is taken back like any other, and for good."""
+    lines: list[Json] = []
+
+    async def main():
+        server = Server(
+            store, lease_ns=400 * MS, commit_delay_ns=50 * MS, log=Log(lambda line: lines.append(json.loads(line)))
+        )
+        async with embedded(server) as handle, trio.open_nursery() as nursery:
+            await handle.submit("t", plan(par(call("a"), call("b")), call("c")))
+            held = (await handle.call("claim", {"execution": "w#1", "holding": [], "limit": 2}))["tickets"]
+            nursery.start_soon(handle.call, "claim", {"execution": "w#2", "holding": [], "limit": 1})
+            await trio.testing.wait_all_tasks_blocked()
+            for ticket in held:
+                nursery.start_soon(handle.call, "settle", report("w#1", ticket))
+            await trio.sleep(at_s)
+            ((generation, holder),) = store.leases()
+            assert (holder, store.db.in_transaction) == ("w#2", at_s < 0.05)
+            assert (await handle.call("release", {"execution": "w#2"}))["released"] == [generation]
+            alive = await handle.call("heartbeat", {"execution": "w#2", "generations": [generation]})
+            assert alive["lost"] == [generation]
+            await trio.sleep(0.6)
+
+    timed(main)
+    assert [line["event"] for line in lines] == ["up", "left"]
+
+
+def test_a_server_that_is_up_again_knows_of_no_lease_that_was_undone(store):
+    """Whose leases there are is what the store says, whatever was leased in a commit that never came."""
+    lines: list[Json] = []
+
+    async def main():
+        server = Server(store, commit_delay_ns=50 * MS, log=Log(lambda line: lines.append(json.loads(line))))
+        with trio.move_on_after(0.01):
+            async with embedded(server) as handle, trio.open_nursery() as nursery:
+                await handle.submit("t", plan(par(call("a"), call("b")), call("c")))
+                held = (await handle.call("claim", {"execution": "w#1", "holding": [], "limit": 2}))["tickets"]
+                for ticket in held:
+                    nursery.start_soon(handle.call, "settle", {**report("w#1", ticket), "limit": 1})
+        assert len(store.leases()) == 2
+        async with embedded(server):
+            pass
+
+    timed(main)
+    assert [line["leases"] for line in lines if line["event"] == "up"] == [0, 2]
+
+
 @pytest.mark.parametrize(("delay_ns", "lease_ns"), [(-1, 1000 * MS), (101 * MS, 1000 * MS), (26 * MS, 100 * MS)])
 def test_a_delay_by_which_answers_come_too_late_is_refused(store, delay_ns, lease_ns):
     """With what it may be."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
 from reference_runtime import Client, Refusal, Server, Store
 from reference_runtime.documents import replayed
-from reference_runtime.waiting import Waiting
+from reference_runtime.waiting import Waiting, give, leased
 from tests.runtime_rig import EAGER, MS, call, plan, served
 
 
@@ -119,3 +120,17 @@ def test_a_turn_is_kept_while_its_history_is_told(tmp_path):
                 await client.call("tell_more", more)
 
     trio.run(main, clock=clock)
+
+
+@attrs.frozen
+class _Lease:
+    generation: int
+
+
+def test_what_was_given_back_meanwhile_is_told_to_nobody():
+    """Of two leases of one commit the one that is still held is told, to the request that it was leased to."""
+    first, second = Waiting[_Lease]("w#1", list), Waiting[_Lease]("w#2", list)
+    taken = {first: [_Lease(1), _Lease(2)], second: [_Lease(3)]}
+    assert leased(taken) == [(1, "w#1"), (2, "w#1"), (3, "w#2")]
+    assert give(taken, {2, 4}) == [(2, "w#1")]
+    assert (first.leases, second.leases) == ([_Lease(2)], [])
