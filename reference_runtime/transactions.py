@@ -116,12 +116,12 @@ class Transactions(ABC):
         try:
             yield
             self._make_versions()
-        except BaseException:
+            self._begin_anew()
+            self._touched.clear()
+            self._commit_transaction()
+        except BaseException:  # of the commit, too: what came after would be a part of this, and told
             self._undo_transaction()
             raise
-        self._begin_anew()
-        self._touched.clear()
-        self._commit_transaction()
 
     def _open_transaction(self) -> None:
         self._begin_anew()

@@ -55,6 +55,21 @@ def test_a_setting_that_did_not_take_is_told(tmp_path):
         Store.open(":memory:")
 
 
+def test_what_could_not_be_committed_takes_nothing_in(store, monkeypatch):
+    """What is done after it would be a part of it: told, and undone as the file is closed."""
+
+    def fail() -> None:
+        raise apsw.IOError("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "_commit_transaction", fail)
+        with pytest.raises(apsw.IOError):
+            store.submit("t", plan(call("a")))
+    store.submit("u", plan(call("a")))
+    store = again(store)
+    assert [views.status(store, task)["state"] for task in ("t", "u")] == ["unknown", "running"]
+
+
 # -- admission
 
 
