@@ -129,7 +129,7 @@ class Acceptance(Progress, Particulars, Reconcile):
 
     def take_notice(self, op: Operation, nonce: str, reason: str = "noticed: the receiver said so") -> bool:
         """Take somebody's word that the effect of an operation happened; False where nothing is unknown of it."""
-        answer = canonical({"nonce": nonce})
+        answer = canonical({**self.came_to(op), "nonce": nonce})
         if not self._move(op, "notice", op.generation, op.version, answer, reason):
             return False
         self.end_search(op, "noticed")

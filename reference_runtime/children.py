@@ -124,6 +124,12 @@ class Children(Checks):
             return None if row[1] is None else json.loads(row[1])
         return dict(self._rows(_NONCES, attempt))
 
+    def came_to(self, op: Operation) -> Json:
+        """What there is to hand on of a leaf's child that was unresolved and came to a good end since; nothing of others."""
+        sql = "SELECT a.id FROM task t JOIN attempt a ON a.id = t.attempt WHERE t.id = ? AND a.outcome = 'succeeded'"
+        ended = self._value(sql, self.child_id(op)) if op.kind == "child" else None
+        return {} if ended is None else {"result": self.result_of(ended)}
+
     def take_end(self, child: str) -> bool:
         """Whether this is the first time that a child's end is taken; its parent takes it once.
 

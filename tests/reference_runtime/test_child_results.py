@@ -12,10 +12,12 @@ from reference_runtime import Client, Store, Worker, runner, views
 from reference_runtime.documents import replayed
 from reference_runtime.interpreter import INTERPRETER
 from reference_runtime.model import Json
+from reference_runtime.tools import Unknown
 from reference_runtime.workflow import Context, OperationFailed, workflow
 from tests.runtime_plans import child, work_off
 from tests.runtime_rig import FakeTools, call, plan, served, until, wait
 
+HOW = {"actor": "ada", "nonce": "fax-1"}
 MINE = {"x": "x#1", "y": "y#1"}
 
 
@@ -114,3 +116,27 @@ def test_a_plan_has_its_childs_result_in_its_journal(tmp_path):
     assert work_off(store) == ["t:b"]
     assert views.status(store, "t")["result"] == {"w": "n", "b": "n-b"}
     store.close()
+
+
+@pytest.mark.parametrize(("is_first", "result"), [(True, {"fax": "fax-1"}), (False, None)])
+def test_a_child_that_was_settled_first_hands_on_what_it_came_to(tmp_path, is_first, result):
+    """Its owner was blocked over it. Where only the child is vouched for, and nobody said what became of what it did, there is
+    nothing to hand on.
+    """
+    tools = FakeTools(script={"fax": [Unknown("lost")]})
+
+    async def run() -> None:
+        async with served(tmp_path / "s.db") as (_, port), Client("127.0.0.1", port) as client:
+            worker = Worker(Client("127.0.0.1", port), tools, workflows=[owner])
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(worker.run)
+                await client.submit("t", work("owner", [{"plan": plan(call("fax", "mailer"))}]))
+                await until(client, "t", "blocked")
+                if is_first:
+                    await client.settle("t/k0", "v", "fax", "happened", **HOW)
+                    assert (await client.status("t/k0"))["state"] == "done"
+                await client.settle("t", "v", "k0", "happened", **HOW)
+                assert (await until(client, "t", "done"))["result"] == [result]
+                nursery.cancel_scope.cancel()
+
+    trio.run(run)
