@@ -187,8 +187,8 @@ class Server(Looking):
             while True:
                 self._mind_clock()
                 leases = waiting.look()
-                if leases or trio.current_time() >= deadline or self._presence.has_left(execution):
-                    break  # who has left is given nothing, however much of it is due
+                if leases or limit == 0 or trio.current_time() >= deadline or self._presence.has_left(execution):
+                    break  # who wants nothing, or has left, is given nothing, however much of it is due
                 self._mind_code()
                 with trio.move_on_at(min(deadline, _monotonic(self.store.next_work_ns(execution)))):
                     await waiting.woken()

@@ -134,3 +134,23 @@ def test_what_was_given_back_meanwhile_is_told_to_nobody():
     assert leased(taken) == [(1, "w#1"), (2, "w#1"), (3, "w#2")]
     assert give(taken, {2, 4}) == [(2, "w#1")]
     assert (first.leases, second.leases) == ([_Lease(2)], [])
+
+
+def test_who_wants_nothing_is_answered_at_once(tmp_path, monkeypatch):
+    """However much there is to do: to look again and again whether it is due would take the server's time from all others."""
+    looks: list[int | None] = []
+
+    async def main():
+        async with served(tmp_path / "s.db") as (server, port), Client("127.0.0.1", port) as client:
+            await client.submit("t", plan(call("a")))
+            look = server.store.next_work_ns
+
+            def looked(*execution: str) -> int | None:
+                looks.append(look(*execution))
+                return looks[-1]
+
+            monkeypatch.setattr(server.store, "next_work_ns", looked)
+            assert (await client.call("claim", {**_ask(), "limit": 0}))["tickets"] == []
+
+    trio.run(main)
+    assert looks == []
