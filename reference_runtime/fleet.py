@@ -42,7 +42,7 @@ def workers(store: Turns, heard_s: Mapping[str, float], workflows: Mapping[str, 
 
 def table(rows: Sequence[Json]) -> list[str]:
     """Workers as lines for people: a header, and a line each."""
-    cells = [_COLUMNS, *map(_cells, rows)]
+    cells = [_COLUMNS, *(tuple(map(_printed, _cells(row))) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_COLUMNS))]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
@@ -60,6 +60,11 @@ def _cells(worker: Json) -> tuple[str, ...]:
         ", ".join(tools) or "-",
         ", ".join(map(_words, worker["holding"])) or "-",
     )
+
+
+def _printed(text: str) -> str:
+    """A text as a terminal may be shown it, whatever some worker calls itself or what it runs."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _words(held: Json) -> str:

@@ -75,6 +75,17 @@ def test_a_table_is_for_people(store, snapshot):
     assert table(workers(store, {two: 1.26}, {two: ["other", "trip"]})) == snapshot
 
 
+def test_a_terminal_is_told_nothing_but_text(store):
+    """Whatever somebody calls himself, what he runs, or a task: it stays on its line, and moves no cursor."""
+    odd = "w\x1b[2J\nx"
+    store.submit("t", plan(call("a")))
+    store.claim(odd, [], 1)
+    header, line = table(workers(store, {odd: 0.0}, {odd: [odd, "fine"]}))
+    assert line.isprintable()
+    assert line.count(r"w\x1b[2J\nx") == 2
+    assert header.index("HOLDING") == line.index("t:a")
+
+
 def test_how_long_ago_is_counted_from_the_last_sign_of_life():
     """Who is asking is heard of all the time; after a term of silence nothing is known any more, nor of who has left."""
 
