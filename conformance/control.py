@@ -20,6 +20,7 @@ import cattrs
 import trio
 from cattrs.errors import ForbiddenExtraKeysError
 
+from conformance.files import NotPlainError, parse_plain
 from scenarios.history import State, Status
 from simkit.errors import ExitCode, Problem, SimkitError
 from simkit.services import LineReader, LineTooLongError
@@ -163,7 +164,10 @@ class ControlChannel:
 
     def _take(self, line: bytes, reader: _Question) -> None:
         try:
-            data = json.loads(line.decode("utf-8"))
+            data = parse_plain(line.decode("utf-8"))
+        except NotPlainError as error:
+            self._break(self._garbage(reader, line, f"a line that is no plain JSON ({error})"))
+            return
         except (ValueError, RecursionError):
             self._break(self._garbage(reader, line, "a line that is not JSON"))
             return

@@ -315,7 +315,7 @@ class Processes:
             stderr,
             _origin(command, cwd),
             by_hand(command, cwd, env),
-            by_hand(command, cwd, {name: env[name] for name in _LASTING if name in env}),
+            by_hand(command, cwd, {name: value for name, value in _given(env).items() if _lasts(name)}),
         )
         self._units.append(unit)
         return unit
@@ -354,14 +354,21 @@ def _origin(command: Sequence[str], cwd: Path) -> str:
 
 
 def by_hand(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
-    """A shell line that starts a unit with the variables the kit gave it, on an empty state folder."""
-    given = {name: value for name, value in env.items() if name.startswith("SIMKIT_") or name == "PYTHONPATH"}
+    """A shell line that starts a unit with these variables, on an empty state folder."""
+    given = _given(env)
     words = [f"{name}={'$(mktemp -d)' if name == 'SIMKIT_STATE' else shlex.quote(given[name])}" for name in given]
     return " ".join([f"cd {shlex.quote(str(cwd))} &&", *words, shlex.join(command)])
 
 
-#: Variables that still mean something when the run is over; addresses and ports of its services do not.
-_LASTING = ("SIMKIT_STATE", "SIMKIT_CONFIGURATION", "PYTHONPATH")
+def _given(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables that the kit gave, those of its configuration among them; whoever starts it has the others as well."""
+    ours = os.environ
+    return {k: v for k, v in env.items() if k.startswith("SIMKIT_") or k == "PYTHONPATH" or ours.get(k) != v}
+
+
+def _lasts(name: str) -> bool:
+    """Does a variable still mean something when the run is over? Addresses and ports of its services do not."""
+    return name in {"SIMKIT_STATE", "SIMKIT_CONFIGURATION"} or not name.startswith("SIMKIT_")
 
 
 def tail(log: bytes) -> str:

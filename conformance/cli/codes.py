@@ -79,6 +79,11 @@ CODES: Mapping[str, Code] = {
         ("it speaks another version of the protocol", "its harness cannot be set up"),
         "The message repeats what it said.",
     ),
+    "adapter-is-another": Code(
+        "what the adapter says of itself is not what it was started for",
+        ("another version of the harness is installed", "the manifest was not changed with the harness"),
+        "Put right what the manifest names, or what hello answers; a certificate states what the manifest says.",
+    ),
     "adapter-silent": Code(
         "the adapter did not answer in time",
         ("it waits inside a verb instead of answering", "its output is not flushed", "it is still booting"),

@@ -222,6 +222,20 @@ class ProcessWorld:
                     ExitCode.TARGET,
                 )
             )
+        for name, ours in (("protocol", PROTOCOL), ("version", self._target.version)):
+            if answer.ok.get(name, ours) != ours:
+                raise SimkitError(self._someone_else(unit, name, answer.ok[name], ours))
+
+    def _someone_else(self, unit: RealUnit, name: str, said: object, ours: object) -> Problem:
+        """It says of itself what a certificate would state otherwise."""
+        return Problem(
+            "adapter-is-another",
+            f"{unit.process.name} says that its {name} is {said!r:.80}, and it was started for {ours!r}",
+            f"verb hello, field {name}",
+            f"{name} {ours!r}, as the manifest or the target has it, or nothing said of it",
+            "is the harness that is installed the one that the manifest names? A certificate states what the manifest says",
+            ExitCode.TARGET,
+        )
 
     def demand_sound(self) -> None:
         """Raise SimkitError where something that stands in no history spoilt the run: whatever came of it says nothing."""

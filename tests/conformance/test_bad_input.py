@@ -162,6 +162,16 @@ BROKEN = {
         "adapter-refused-hello",
         ["too old"],
     ),
+    "says it is of another version": (
+        "m = read(); put(json.dumps({'seq': 1, 'ok': {'version': '9.9'}}) + '\\n'); time.sleep(99)",
+        "adapter-is-another",
+        ["version is '9.9'", "started for '1'"],
+    ),
+    "says it speaks another protocol": (
+        "m = read(); put(json.dumps({'seq': 1, 'ok': {'protocol': 7}}) + '\\n'); time.sleep(99)",
+        "adapter-is-another",
+        ["protocol is 7", "started for 1"],
+    ),
     "refuses start": (
         """ok(read()); m = read()
 put(json.dumps({'seq': 2, 'error': {'kind': 'definite', 'message': 'no room'}}) + '\\n'); time.sleep(99)""",

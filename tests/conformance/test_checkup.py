@@ -65,6 +65,7 @@ def test_the_configuration_that_is_named_is_the_one_that_runs(adapter: Path, tmp
         )
         assert all(check.ok for check in result.checks) is is_well
     assert "how odd" in result.checks[-1].detail
+    assert " MODE=odd " in result.checks[-1].hint  # the line that starts it by hand has what the configuration sets
 
 
 def test_an_adapter_that_cannot_start_is_told(adapter: Path, tmp_path: Path) -> None:
