@@ -72,6 +72,9 @@ class Worker:
         batch: int = 0,
         bounding: Callable[[float], Bound] = _unbounded,
     ) -> None:
+        """Raises `Refusal` (`bad-setting`) for fewer than one slot."""
+        if slots < 1:
+            raise Refusal("bad-setting", f"a worker of {slots} slots would take nothing up; expected 1 or more")
         self.bounding = bounding
         self.client = client
         self.code = code

@@ -268,3 +268,9 @@ def test_a_process_that_is_killed_goes_on_where_it_was(tmp_path):
     assert again.stdout == "abcde\n", again.stderr
     keys = (tmp_path / "ledger").read_text().split()
     assert keys == [f"t.1:{name}" for name in "abccde"], json.dumps(keys)
+
+
+def test_a_worker_without_a_slot_is_refused(store):
+    """It would wait for ever for one, without a word."""
+    with pytest.raises(Refusal, match="bad-setting: a worker of 0 slots would take nothing up; expected 1 or more"):
+        Worker(Embedded(Server(store)), FakeTools(), slots=0)
