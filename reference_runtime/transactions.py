@@ -60,6 +60,7 @@ class Transactions(ABC):
         if not self._is_shared:
             self._open_transaction()
             self._is_shared = True
+        self._begin_anew()  # what looked on since the last part remembers what it read, as it was inside a transaction
         self._is_inside = True
         try:
             with self._part():

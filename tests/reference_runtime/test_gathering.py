@@ -418,6 +418,37 @@ def test_who_leaves_before_it_is_told_of_a_lease_holds_none(store, at_s):
     assert [line["event"] for line in lines] == ["up", "left"]
 
 
+def test_a_part_goes_by_nothing_that_was_read_before_it(store):
+    """As a transaction of its own does not, though what looks on between two parts is inside the same one."""
+    with store.sharing():
+        store.submit("t", plan(call("a")))
+    assert store._attempt("t.1").condition == "runnable"
+    with store.sharing():
+        store.db.execute("UPDATE attempt SET condition = 'blocked'")
+        assert store._attempt("t.1").condition == "blocked"
+    store.commit_shared()
+
+
+def test_numbers_that_a_failed_part_took_ahead_are_given_out_once(store, tmp_path):
+    """They were not taken after all: a store that is opened later would give them out again."""
+
+    def claim_in_vain() -> None:
+        with store.sharing():
+            store.claim("w", [], 1)
+            raise Refusal("never", "mind")
+
+    store.submit("t", plan(par(*(call(f"s{number}") for number in range(CALLS)))))
+    with pytest.raises(Refusal, match="never: mind"):
+        claim_in_vain()
+    (first,) = store.claim("w", [], 1)
+    store.commit_shared()
+    store.close()
+    again = Store.open(str(tmp_path / "s.db"))
+    (second,) = again.claim("v", [], 1)
+    again.close()
+    assert second.generation > first.generation
+
+
 def test_a_server_that_is_up_again_knows_of_no_lease_that_was_undone(store):
     """Whose leases there are is what the store says, whatever was leased in a commit that never came."""
     lines: list[Json] = []
