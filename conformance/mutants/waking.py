@@ -136,3 +136,13 @@ def latest_early_event_wins(patch: Patch) -> None:
 
     original = Waits.buffer_signal
     patch.replace(Waits, "buffer_signal", buffer_signal)
+
+
+@mutant(
+    "early-events-in-memory",
+    "SCH-4",
+    shown_by="tour/early@ack:start:release+kill@reserve#1.applied(engine)",
+)
+def early_events_in_memory(patch: Patch) -> None:
+    """An event that nobody has used yet is kept in the memory of the server, and goes with it."""
+    on_restart(patch, "DELETE FROM event WHERE consumer IS NULL AND disposition IS NULL")

@@ -22,6 +22,7 @@ from scenarios.catalogue import (
 )
 from scenarios.generate import ALL_OPERATIONS, BASIC_OPERATIONS
 from scenarios.interruption import BASIC_VERBS, SHARING_ACTIONS
+from scenarios.obligations import OBLIGATIONS
 from scenarios.plan import Branch, Call
 from tests.scenarios.build import plan
 
@@ -52,6 +53,18 @@ def test_tiers_grow_and_fall_back_to_what_is_supported() -> None:
     sequential = tier("core", {"seq", "call"})
     assert sequential
     assert all(scenario.plan.needs() <= {"seq", "call"} for scenario in sequential)
+
+
+@pytest.mark.parametrize(
+    "supported", [frozenset({"seq", "call"}), ALL_OPERATIONS], ids=["calls in a row", "everything"]
+)
+def test_the_smallest_tier_kills_where_something_has_just_been_promised(supported: frozenset[str]) -> None:
+    """After the acknowledged start, and as often as is asked for after a result that was shown: who shows none before the end
+    of its run can take one back only then.
+    """
+    labels = [one.label for scenario in tier("smoke", supported) for one in scenario.interruptions]
+    assert "kill@ack:start" in labels
+    assert labels.count("kill@end") >= OBLIGATIONS["DUR-2"].minimum
 
 
 def test_an_unknown_name_leads_nowhere() -> None:
@@ -206,3 +219,14 @@ def test_most_of_the_drawn_scenarios_are_extras_of_stories() -> None:
         ]
         stories += bool(own)
     assert 150 < stories < 210
+
+
+@pytest.mark.parametrize("unit", ["worker", "engine"])
+def test_a_signal_that_came_early_has_to_outlive_a_death_before_its_wait(unit: str) -> None:
+    """Else a mailbox in memory would pass: what is early is struck while nothing can have taken it yet, on every unit."""
+    scenario = by_name(f"tour/early@ack:start:release+kill@reserve#1.applied{'' if unit == 'worker' else '(engine)'}")
+    assert scenario is not None
+    kill = scenario.interruptions[0].then
+    assert kill is not None
+    assert (kill.action, kill.site.unit) == ("kill", unit)
+    assert kill.site.op in scenario.plan.certain()["release"]
