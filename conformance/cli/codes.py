@@ -54,6 +54,11 @@ CODES: Mapping[str, Code] = {
         ("its process ended", "it closed standard output"),
         "The end of its standard error tells why; run the unit's command by hand.",
     ),
+    "adapter-is-another": Code(
+        "what the adapter says of itself is not what it was started for",
+        ("another version of the harness is installed", "the manifest was not changed with the harness"),
+        "Put right what the manifest names, or what hello answers; a certificate states what the manifest says.",
+    ),
     "adapter-malformed": Code(
         "the manifest is malformed",
         ("an unknown key", "a value of another type"),
@@ -78,11 +83,6 @@ CODES: Mapping[str, Code] = {
         "the adapter answered hello with an error",
         ("it speaks another version of the protocol", "its harness cannot be set up"),
         "The message repeats what it said.",
-    ),
-    "adapter-is-another": Code(
-        "what the adapter says of itself is not what it was started for",
-        ("another version of the harness is installed", "the manifest was not changed with the harness"),
-        "Put right what the manifest names, or what hello answers; a certificate states what the manifest says.",
     ),
     "adapter-silent": Code(
         "the adapter did not answer in time",
