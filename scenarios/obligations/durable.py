@@ -72,10 +72,23 @@ def shown_result_is_durable(history: History) -> Finding:
     tested = [
         death
         for death in facts.deaths
-        if any(not request.event.lookup and request.at < death for request in facts.requests)
-        and any(seen.accepted() for seen in facts.seen_after(death))
+        if _may_have_shown(facts, death) and any(seen.accepted() for seen in facts.seen_after(death))
     ]
     return Finding(len(tested), firsts((*taken_back(facts), *_made_up(facts))))
+
+
+def _may_have_shown(facts: Facts, death: int) -> bool:
+    """Was a result shown before that death, or could one have been: had a status listed operations once there was an answer?
+
+    What nobody had been shown yet cannot vanish: a worker that is killed while it calls has only its memory to lose.
+    """
+    seen_before = [seen for seen in facts.statuses if seen.answered < death]
+    return any(seen.accepted() or _could_tell(facts, seen) for seen in seen_before)
+
+
+def _could_tell(facts: Facts, seen: Seen) -> bool:
+    listed = bool(seen.status.operations)
+    return listed and any(request.settled_before(seen.asked) for request in facts.requests)
 
 
 def taken_back(facts: Facts) -> Iterator[Violation]:

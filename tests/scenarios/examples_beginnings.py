@@ -85,6 +85,7 @@ holds(
     .later(20)
     .call("kid/x")
     .call("a")
+    .status("running", ops={"s": "succeeded fired", "kid": "succeeded r1/kid", "a": "succeeded a1"})
     .crash()
     .status("done", result={}, ops={"s": "succeeded fired", "kid": "succeeded r1/kid", "r": "succeeded a", "a": "succeeded a1"}),
 )

@@ -98,7 +98,32 @@ holds(
     .look_up("a", "found")
     .status("running", ops={"a": "reconciled a1"})
     .done(),
+    exercised=0,
 )
+holds(
+    "DUR-2",
+    "killed with its answer in its hands, before anybody had asked: what was never shown cannot vanish",
+    story(**SHOWN).call("a").crash().call("a", "saved").status("running", ops={"a": "succeeded a1"}),
+    exercised=0,
+)
+holds(
+    "DUR-2",
+    "nothing had been answered yet when it was asked, and then it was killed",
+    story(**SHOWN)
+    .request("a")
+    .status("running", ops={"a": "dispatched"})
+    .crash()
+    .call("a")
+    .status("running", ops={"a": "succeeded a1"}),
+    exercised=0,
+)
+holds(
+    "DUR-2",
+    "a harness that lists no operations has shown nothing before its run is done",
+    story().call("a").status("running").crash().call("b").call("c").done(),
+    exercised=0,
+)
+holds("DUR-2", "shown as done, killed, and shown as done again", story(ONE).call("a").done().crash().done())
 holds(
     "DUR-2",
     "a wait is shown with its signal, and the done run lists results only",
