@@ -259,6 +259,8 @@ class Certified:
     mutants_total: int = 0
     uncovered: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata={LATER: True})
     durability: str = attrs.field(default="", metadata={LATER: True})  # the class, as the certificate has it
+    #: How many promises each of these profiles demands.
+    demanded: Mapping[str, int] = attrs.field(factory=dict, metadata={LATER: True})
 
 
 @attrs.frozen

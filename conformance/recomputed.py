@@ -42,6 +42,19 @@ def grants_told(verdicts: Mapping[str, Verdict], demands: RequirementSet, claims
     return tuple(one for one in grants(verdicts, demands) if one.profile in told)
 
 
+def demanded_by(certificate: Certificate) -> Mapping[str, int]:
+    """How many promises each profile that is spoken of demands: by its requirement set, or where this build knows none of that
+    name, by the rows.
+    """
+    known = REQUIREMENT_SETS.get(certificate.kit.requirements)
+    if known is not None:
+        found = [one.profile for one in known.requirements if one.level == "MUST"]
+    else:
+        rows = (row.id for row in certificate.obligations if row.id in OBLIGATIONS and row.level == "MUST")
+        found = [str(OBLIGATIONS[id_].profile) for id_ in rows]
+    return {one.name: found.count(one.name) for one in certificate.profiles}
+
+
 def why_not(grant: Grant, verdicts: Mapping[str, Verdict], *, complete: bool) -> str:
     """What keeps a profile from being granted; empty when nothing does. A campaign that was cut short grants nothing: what it
     left out could have broken what it did not.

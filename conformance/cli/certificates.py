@@ -11,6 +11,7 @@ from conformance import invocation
 from conformance.certificate import judgement
 from conformance.certificate_file import load
 from conformance.cli.session import short
+from conformance.recomputed import demanded_by
 from scenarios.verdict import Verdict
 from simkit.errors import SimkitError, worst
 
@@ -66,6 +67,7 @@ def certified(certificate: Certificate, path: str, digest: str = "") -> e.Certif
         mutants_caught=certificate.mutants.caught,
         mutants_total=certificate.mutants.total,
         durability=certificate.durability,
+        demanded=demanded_by(certificate),
     )
 
 

@@ -186,7 +186,10 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
             ("", f"{profile} as far as this world covers it: nothing is said of {', '.join(ids)}")
             for profile, ids in event.uncovered.items()
         ),
-        *(("refused", f"{profile}: {_refusal(reason)}") for profile, reason in event.refused.items()),
+        *(
+            ("refused", f"{profile}: {_refusal(reason, event.demanded.get(profile))}")
+            for profile, reason in event.refused.items()
+        ),
         ("mutants", f"{event.mutants_caught} of {event.mutants_total} caught by these judges"),
         ("durability", _DURABILITY.get(event.durability, event.durability)),
         ("certificate", event.path or "not written"),
@@ -195,15 +198,23 @@ def certified(event: e.Certified) -> list[tuple[str, str]]:
     return [row for row in rows if not absent.get(row[0])]
 
 
-def _refusal(reason: str) -> str:
-    """Why a profile is refused; promises that nobody makes are counted where they are many, as they are known beforehand."""
+def _refusal(reason: str, demanded: int | None) -> str:
+    """Why a profile is refused; promises that nobody makes are counted where they are many, as they are known beforehand.
+    `demanded`: how many the profile has in all; those that were kept are not in the reason.
+    """
     parts = reason.split("; ")
     judged = [one for one in parts if not one.endswith(_UNCLAIMED)]
     idle = len(parts) - len(judged)
     if idle <= _UNCLAIMED_MAX:
         return reason
-    if not judged:
+    if not judged and idle == demanded:
         return f"none of its {idle} promises is claimed"
+    if not judged:
+        return (
+            f"{idle} of its {demanded} promises are not claimed"
+            if demanded
+            else f"{idle} of its promises are not claimed"
+        )
     return "; ".join((*judged, f"{idle} more are not claimed"))
 
 

@@ -16,6 +16,7 @@ from conformance import certificate_file as file
 from conformance import cli
 from conformance import events as e
 from conformance.reporters import wording
+from scenarios.requirements import REQUIREMENT_SETS
 from simkit.errors import worst
 from tests.report_samples import certificate
 
@@ -40,6 +41,28 @@ def test_a_certificate_is_checked_and_shown(kept: Path, capsys: Any) -> None:
     assert "durability   process kill; power loss was not tried" in out
     assert all(row.id in out for row in file.load(kept).obligations if row.verdict != "not-claimed")
     assert out.endswith(f"exit {int(stated)}: {reason}\n")
+
+
+def test_a_refusal_tells_how_much_of_a_profile_is_not_claimed(kept: Path, capsys: Any) -> None:
+    """Of a product that promises three of its promises, and keeps them, nobody is told that none is claimed."""
+    told = ("DUR-1", "DUR-2", "DUR-3")
+    rows = tuple(
+        row
+        if row.verdict == "not-claimed" or row.id in told
+        else attrs.evolve(row, verdict="not-claimed", exercised=0, observed="nothing", evidence="00fe")
+        for row in certificate().obligations
+    )
+    demands = REQUIREMENT_SETS["2026.1"].requirements
+    every = [one.id for one in demands if one.profile == "Durable" and one.level == "MUST"]
+    reason = "; ".join(f"{id_} not-claimed" for id_ in every if id_ not in told)
+    made = certificate(
+        claims=tuple(c.Claim(id_, "kept", "the docstring") for id_ in told),
+        obligations=rows,
+        profiles=(c.Profile("Durable", granted=False, reason=reason),),
+    )
+    file.write(made, kept)
+    assert cli.main(["verify", str(kept), "--format", "plain"]) == int(c.judgement(made, TODAY)[0])
+    assert f"Durable: {len(every) - 3} of its {len(every)} promises are not claimed\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -258,20 +258,26 @@ def test_a_kill_tells_how_long_its_end_was_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "demanded", "told"),
     [
-        ("DUR-1 fail", "DUR-1 fail"),
-        ("DUR-1 fail; DUR-2 not-claimed", "DUR-1 fail; DUR-2 not-claimed"),
-        ("; ".join(f"DUR-{n} not-claimed" for n in range(9)), "none of its 9 promises is claimed"),
+        ("DUR-1 fail", 9, "DUR-1 fail"),
+        ("DUR-1 fail; DUR-2 not-claimed", 9, "DUR-1 fail; DUR-2 not-claimed"),
+        ("; ".join(f"DUR-{n} not-claimed" for n in range(9)), 9, "none of its 9 promises is claimed"),
+        ("; ".join(f"DUR-{n} not-claimed" for n in range(9)), 12, "9 of its 12 promises are not claimed"),
+        ("; ".join(f"DUR-{n} not-claimed" for n in range(9)), None, "9 of its promises are not claimed"),
         (
             "; ".join(("DUR-3 inconclusive", *(f"DUR-{n} not-claimed" for n in range(4, 9)))),
+            9,
             "DUR-3 inconclusive; 5 more are not claimed",
         ),
     ],
 )
-def test_a_refusal_counts_what_nobody_claims(reason: str, told: str) -> None:
-    """What was judged is named, and a few that were not; a list of all that is not promised tells nobody anything."""
-    certified = e.Certified("x", "d", refused={"Durable": reason})
+def test_a_refusal_counts_what_nobody_claims(reason: str, demanded: int | None, told: str) -> None:
+    """What was judged is named, and a few that were not; a list of all that is not promised tells nobody anything. What is
+    claimed and was kept stands in no refusal, so only who knows how much is demanded can say that nothing is claimed.
+    """
+    counts = {} if demanded is None else {"Durable": demanded}
+    certified = e.Certified("x", "d", refused={"Durable": reason}, demanded=counts)
     assert ("refused", f"Durable: {told}") in wording.certified(certified)
 
 
