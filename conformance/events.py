@@ -163,6 +163,7 @@ class Replayed:
         default="", metadata={LATER: True}
     )  # how the case is not what simkit wrote, if it is not
     reason: str = attrs.field(default="", metadata={LATER: True})  # for "inconclusive": why no run says anything
+    beside: str = attrs.field(default="", metadata={LATER: True})  # what else was violated, which nobody claims
 
 
 @attrs.frozen

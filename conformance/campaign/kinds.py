@@ -23,6 +23,16 @@ def kinds(judged: Judged) -> list[Kind]:
     return list(dict.fromkeys(found))
 
 
+def answered_for(shown: Iterable[str], claimed: Collection[str], wanted: str | None) -> tuple[list[str], list[str]]:
+    """Of violations ("EFF-1 duplicate effect"), each once: those that make the answer of a replay, and those told beside it.
+
+    A target answers for what it claims; a case, for what it was saved for (`wanted`), whether that is claimed or not.
+    """
+    every = list(dict.fromkeys(shown))
+    ours = [one for one in every if one == wanted or one.partition(" ")[0] in claimed]
+    return ours, [one for one in every if one not in ours]
+
+
 @attrs.define
 class Kinds:
     """Counts the runs with a case that showed each kind, and knows the kinds that have a small case."""

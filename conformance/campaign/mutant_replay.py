@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from conformance.campaign.judging import judge_simulated
+from conformance.campaign.kinds import answered_for, kinds
 from conformance.campaign.matrix import SCHEDULES_MAX, check_target
 from conformance.campaign.vitality import doubt
 from conformance.events import CampaignBegan, Replayed
@@ -52,14 +53,15 @@ def replay_mutant(
         assert problem is not None
         raise problem
     docket.add(attrs.evolve(last, seed=None))  # known by its scenario; the seed means only the schedule here
-    kinds = [
-        f"{id_} {one.anomaly}"
-        for id_, finding in last.findings.items()
-        if id_ in docket.claimed
-        for one in finding.violations
-    ]
-    why = "" if kinds else doubt(last, docket.claimed)
-    answer = "reproduced" if kinds else "inconclusive" if why else "clean"
-    got = ", ".join(dict.fromkeys(kinds))
-    case_id = docket.cases[-1] if docket.cases else None
-    return Replayed(answer, scenario.name, case_id, got=got, times=int(bool(kinds)), of=made, reason=why)  # type: ignore[arg-type]
+    ours, others = answered_for(map(" ".join, kinds(last)), docket.claimed, None)
+    why = "" if ours else doubt(last, docket.claimed)
+    return Replayed(
+        "reproduced" if ours else "inconclusive" if why else "clean",
+        scenario.name,
+        docket.cases[-1] if docket.cases else None,
+        got=", ".join(ours),
+        times=int(bool(ours)),
+        of=made,
+        reason=why,
+        beside=", ".join(others),
+    )

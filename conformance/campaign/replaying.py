@@ -17,6 +17,7 @@ import attrs
 from conformance import invocation, targets
 from conformance.campaign import real
 from conformance.campaign.docket import Docket, origin_of
+from conformance.campaign.kinds import answered_for, kinds
 from conformance.campaign.mutant_replay import replay_mutant
 from conformance.campaign.resimulating import resimulate
 from conformance.campaign.vitality import doubt
@@ -215,13 +216,13 @@ def _replay_real(
         return docket.add(judged)
 
     real.run_all(target, installed.python, [(seed, scenario)] * TIMES, take, None, emit, stopping)
-    only = docket.claimed if case is None else None
-    shown = [kinds for one in seen if (kinds := _kinds(one, only))]
-    again = [kinds for kinds in shown if wanted is None or wanted in kinds]
+    told = [answered_for(map(" ".join, kinds(one)), docket.claimed, wanted) for one in seen]
+    shown = [ours for ours, _ in told if ours]
+    again = [ours for ours in shown if wanted is None or wanted in ours]
     if not again and len(seen) < TIMES and stopping():
         raise KeyboardInterrupt  # too few runs to say what it does now
-    got = ", ".join(dict.fromkeys(kind for kinds in shown for kind in kinds))
-    doubts = [doubt(one, only) for one in seen]
+    beside = dict.fromkeys(kind for _, others in told for kind in others)
+    doubts = [doubt(one, docket.claimed | {(wanted or "").partition(" ")[0]}) for one in seen]
     telling = sum(not words for words in doubts)
     answer = "reproduced" if again else "different" if shown else "clean" if case is None else "fixed"
     if not shown and not telling:
@@ -231,18 +232,9 @@ def _replay_real(
         scenario.name,
         None if case is None else case.id,
         expected=wanted or "",
-        got=got,
+        got=", ".join(dict.fromkeys(kind for ours in shown for kind in ours)),
         times=len(again),
         of=sum(one.problem is None for one in seen) if shown or not telling else telling,
         reason="; ".join(dict.fromkeys(doubts)) if answer == "inconclusive" else "",
+        beside=", ".join(beside),
     )
-
-
-def _kinds(judged: Judged, only: frozenset[str] | None) -> list[str]:
-    """Obligation and anomaly of each violation; `only` these obligations, when given."""
-    return [
-        f"{id_} {one.anomaly}"
-        for id_, finding in judged.findings.items()
-        if only is None or id_ in only
-        for one in finding.violations
-    ]

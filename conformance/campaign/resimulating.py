@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
 
 from conformance.campaign.judging import judge_simulated, shown
+from conformance.campaign.kinds import answered_for, kinds
 from conformance.events import CampaignBegan, Explained, Replayed
 from conformance.mutants import applied
 from conformance.reporters.wording import time
@@ -49,34 +51,38 @@ def resimulate(
             standing = replay_until(case, main, look.until, limits=LIMITS, trace_sink=look.trace)
             return _stopped(case, scenario.name, standing, emit)
         before = None if look.debug_at is None else (look.debug_at, debug)
-        again = replay(case, main, judge=_shown, wanted=wanted, limits=LIMITS, trace_sink=look.trace, before=before)
+        judge = functools.partial(_failures, claimed=docket.claimed, wanted=wanted)
+        again = replay(case, main, judge=judge, wanted=wanted, limits=LIMITS, trace_sink=look.trace, before=before)
     if again.answer == "stopped":
         return Replayed("stopped", scenario.name, case.id, at_event=look.debug_at)
-    failures = again.failures
+    beside = ""
     if again.answer != "diverged":  # what it shows otherwise proves nothing
         simulated = Simulated(scenario, observed(again.outcome, scenario), again.outcome, swarm)
-        docket.add(judge_simulated(target, case.seed or 0, simulated, mutant, whole=True))
+        judged = judge_simulated(target, case.seed or 0, simulated, mutant, whole=True)
+        docket.add(judged)
+        beside = ", ".join(answered_for(map(" ".join, kinds(judged)), docket.claimed, wanted)[1])
     return attrs.evolve(
         _with(again.divergence),
         answer=_ANSWERS[again.answer],
         scenario=scenario.name,
         case_id=case.id,
         expected=wanted,
-        got=", ".join(failures),
+        got=", ".join(again.failures),
+        beside=beside,
         recorded_digest=case.digest,
         digest=again.digest,
-        times=int(wanted in failures),
+        times=int(wanted in again.failures),
     )
 
 
-def _shown(outcome: Outcome[Observation]) -> Sequence[str]:
-    """The violations of a run; of one that cannot be judged, why."""
+def _failures(outcome: Outcome[Observation], claimed: Collection[str], wanted: str) -> Sequence[str]:
+    """The violations of a run that its target or its case answers for; of one that cannot be judged, why."""
     if outcome.bound is not None:
         return (f"its bound on {outcome.bound} met",)
     if outcome.error is not None:
         return (f"not judged: {type(outcome.error).__name__}",)
     assert outcome.value is not None
-    return shown(outcome.value.history)
+    return answered_for(shown(outcome.value.history), claimed, wanted)[0]
 
 
 def _with(divergence: Divergence | None) -> Replayed:

@@ -239,12 +239,13 @@ def answer(event: e.Replayed) -> str:
 def replayed(event: e.Replayed) -> list[tuple[str, str]]:
     """Labelled lines of a replay's answer; the first is the answer itself."""
     rows = [
-        (_CALLED.get(event.answer, event.answer), _ANSWERS[event.answer]),
+        (_CALLED.get(event.answer, event.answer), _meaning(event)),
         ("case", event.altered),
         ("run", run(event.scenario, None)),
         ("expected", event.expected),
         ("why", event.reason),
         ("got" if event.answer != "diverged" else "followed", _got(event)),
+        ("not claimed", event.beside),
         ("how often", f"{event.times} of {event.of}" if event.of > 1 and event.answer != "clean" else ""),
         ("digest", _digests(event)),
     ]
@@ -257,6 +258,13 @@ def replayed(event: e.Replayed) -> list[tuple[str, str]]:
             ("replayed", event.replayed or "(nothing)"),
         ]
     return [(label, text) for label, text in rows if text]
+
+
+def _meaning(event: e.Replayed) -> str:
+    """Of a mended case that shows what nobody claims, of what it is said that nothing was violated."""
+    if event.answer == "fixed" and event.beside:
+        return "nothing that is claimed was violated any more"
+    return _ANSWERS[event.answer]
 
 
 def _got(event: e.Replayed) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from conformance import campaign
 from conformance import events as e
-from conformance.campaign import judging, real
+from conformance.campaign import docket, judging, real
 from conformance.campaign.judged import Judged
 from conformance.campaign.vitality import doubt
 from conformance.cli import explain
@@ -211,6 +211,32 @@ def test_the_same_run_with_another_violation_is_different(
         assert (answer.answer, answer.got) == ("different", f"{id_.replace('_', '-')} {anomaly}")
 
 
+def test_what_nobody_claims_keeps_no_case_from_being_fixed(
+    store: Store, found: tuple[Case, list[e.Event]], verdict: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target never promised it, and the run has shown it all along: it is told beside the answer, and is no failure."""
+    monkeypatch.setattr(docket, "claimed_ids", lambda _target: frozenset({"DUR-1", "DUR-3"}))
+    verdict(EFF_4="duplicate effect", EFF_5="duplicate effect")
+    answer = campaign.replay(found[0], store=store, emit=lambda _: None, stopping=never)
+    beside = "EFF-4 duplicate effect, EFF-5 duplicate effect"
+    assert (answer.answer, answer.got, answer.beside) == ("fixed", "", beside)
+    assert wording.replayed(answer)[0] == ("fixed", "nothing that is claimed was violated any more")
+    assert ("not claimed", beside) in wording.replayed(answer)
+
+    verdict(EFF_4="duplicate effect", DUR_3="amnesia")
+    answer = campaign.replay(found[0], store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.got, answer.beside) == ("different", "DUR-3 amnesia", "EFF-4 duplicate effect")
+
+
+def test_a_case_of_what_nobody_claims_is_reproduced(
+    store: Store, found: tuple[Case, list[e.Event]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a case promises to show counts, whether it is claimed or not."""
+    monkeypatch.setattr(docket, "claimed_ids", lambda _target: frozenset({"EFF-1"}))
+    answer = campaign.replay(found[0], store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.got, answer.beside) == ("reproduced", "DUR-1 amnesia", "")
+
+
 def test_a_run_that_takes_another_way_has_diverged(store: Store, found: tuple[Case, list[e.Event]]) -> None:
     """Recorded and replayed stand side by side, with the number of the event where they part."""
     first, *rest = found[0].schedule
@@ -390,6 +416,24 @@ def test_runs_that_say_nothing_call_no_case_fixed(
     else:
         assert (answer.answer, answer.times, answer.reason) == ("inconclusive", 0, told)
         assert ("why", told) in wording.replayed(answer)
+
+
+def test_a_case_of_real_processes_is_fixed_though_what_nobody_claims_is_still_seen(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in simulation; and only what is claimed is in doubt then."""
+    case = real_case("naive")
+    seen = {"EFF-4": Finding(1, (Violation("duplicate effect", "So it was.", (1,)),)), "EFF-6": Finding(1, slow=True)}
+    runs = [Judged(scenario_from_json(case.scenario).name, None, seen)] * 3
+
+    def run_all(_target: object, _python: str, _runs: object, take: Callable[[Judged], object], *_: object) -> None:
+        for one in runs:
+            take(one)
+
+    monkeypatch.setattr(real, "run_all", run_all)
+    answer = campaign.replay(case, store=store, emit=lambda _: None, stopping=never)
+    assert (answer.answer, answer.got, answer.beside) == ("fixed", "", "EFF-4 duplicate effect")
+    assert (answer.times, answer.of) == (0, 3)
 
 
 def test_only_what_is_claimed_is_in_doubt() -> None:
