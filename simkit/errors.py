@@ -65,7 +65,7 @@ class Problem:
             rows.append(f"  expected: {self.expected}")
         if self.hint:
             rows.append(f"  hint:     {self.hint}")
-        return "\n".join(rows)
+        return printable("\n".join(rows))
 
 
 class SimkitError(Exception):
@@ -93,6 +93,15 @@ def shown_of(value: object) -> str:
         return f"<{type(value).__name__} whose repr() raises {type(error).__name__}>"
 
 
+def printable(text: str) -> str:
+    """The text as it may stand on a terminal, whoever wrote it: all but new lines and tabs that cannot be printed, the escapes
+    that move a cursor or set a title among them, is told by its number.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+
+
 def told(error: BaseException) -> str:
     """The type and the words of an exception, fit for a terminal; also of one that has none to give."""
     try:
@@ -101,7 +110,7 @@ def told(error: BaseException) -> str:
         raise
     except BaseException as worse:  # noqa: BLE001
         return f"{type(error).__name__}: <its str() raises {type(worse).__name__}>"
-    return "".join(char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text)
+    return printable(text)
 
 
 def wrong(option: str, value: object, expected: str, hint: str = "") -> OptionError:

@@ -3,12 +3,15 @@
     pretty      for people at a terminal (rich)      plain    for people, logs and diffs
     jsonlines   one event a line, the source         github   annotations and a step summary, over plain
 
-`spacetime` chooses the rows of a failure's table, `wording` holds the sentences, `progress` shows how far it is.
+`spacetime` chooses the rows of a failure's table, `wording` holds the sentences, `progress` shows how far it is, and `harmless`
+keeps what others wrote from driving the terminal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
+
+from conformance.reporters.harmless import Harmless
 
 if TYPE_CHECKING:
     from conformance.events import Event
@@ -30,6 +33,10 @@ def make(kind: Format, out: TextIO, err: TextIO) -> Reporter:
         from conformance.reporters.jsonlines import JsonLines
 
         return JsonLines(out, err)
+    return Harmless(_for_people(kind, out, err))
+
+
+def _for_people(kind: Format, out: TextIO, err: TextIO) -> Reporter:
     if kind == "plain":
         from conformance.reporters.plain import Plain
 

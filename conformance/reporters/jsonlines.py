@@ -23,7 +23,9 @@ class JsonLines:
             return
         self._progress.pause()
         readable = (self._out.encoding or "utf-8").lower().startswith("utf")
-        self._out.write(json.dumps(to_json(event), ensure_ascii=not readable) + "\n")
+        line = json.dumps(to_json(event), ensure_ascii=not readable)
+        # JSON escapes what ASCII has of control characters; with those beyond it the line is written in ASCII.
+        self._out.write((line if line.isprintable() else json.dumps(to_json(event))) + "\n")
         self._out.flush()
         if isinstance(event, Trouble):
             self._err.write(f"{event.problem}\n")

@@ -137,7 +137,12 @@ class Live:
 
 
 def _make_bar(console: Console) -> Bar:
-    columns = (TimeElapsedColumn(), BarColumn(bar_width=30), MofNCompleteColumn(), TextColumn("{task.description}"))
+    columns = (
+        TimeElapsedColumn(),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     bar = Bar(*columns, console=console, transient=True, auto_refresh=False)
     bar.add_task("", total=None)
     return bar
