@@ -19,7 +19,7 @@ import trio
 
 from reference_runtime import cli
 from reference_runtime.bounding import AtMost
-from reference_runtime.cli import client_of, complaining_of_silence, say
+from reference_runtime.cli import client_of, complaining_of_silence, complaining_of_turns, say
 from reference_runtime.cli_options import Command, code_of, parser, policy_of
 from reference_runtime.connections import Connections, descriptors_for, keep_alive
 from reference_runtime.credentials import SECRETS, Credentials
@@ -140,7 +140,7 @@ async def worker(options: argparse.Namespace) -> None:
         name=options.name,
         slots=options.slots,
         grace_ns=options.grace_ns,
-        log=log,
+        log=complaining_of_turns(log),
         workflows=load(*options.workflows),
         code=code_of(options),
         bounding=lambda seconds: AtMost(min(seconds, options.turn_ns / NS)),

@@ -18,6 +18,7 @@ from reference_runtime.client import Client
 from reference_runtime.handle import NS, Patience, Unreachable
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json, Refusal
+from reference_runtime.remedies import retrying
 from reference_runtime.rpc import TASKS_MAX
 
 ENDS = ("done", "failed", "cancelled", "blocked")
@@ -25,6 +26,8 @@ WATCH_S = 0.05
 #: How long the server may give no answer, and how long once it has given one and is waited for: that outlasts a restart.
 PATIENCE_NS = 10 * NS
 OUTAGE_NS = 60 * NS
+#: How many turns that were put aside a worker remembers, so that it tells each once.
+TOLD_MAX = 1_000
 
 
 async def submit(options: argparse.Namespace) -> int:
@@ -45,6 +48,8 @@ async def submit(options: argparse.Namespace) -> int:
         except Unreachable as error:
             raise Unreachable(f"{error}; the task is kept: submit it again with --wait to go on waiting") from error
         say(standing)
+        if (remedy := standing.get("remedy")) is not None:
+            _warn(f"{options.task!r} is blocked: {remedy}")
         return 0 if standing["state"] == "done" else 1
 
 
@@ -216,6 +221,22 @@ def complaining_of_silence(options: argparse.Namespace, log: Log = OFF) -> Calla
         log("unanswering", server=address, seconds=round(seconds, 3))
 
     return complain
+
+
+def complaining_of_turns(log: Log) -> Log:
+    """What tells that a turn was put aside: the log where there is one, else a line of its own, once per task and reason."""
+    told: dict[tuple[str, str], None] = {}
+
+    def complain(line: str) -> None:
+        said = json.loads(line)
+        if said["event"] != "put-aside" or (said["task"], said["reason"]) in told:
+            return
+        if len(told) >= TOLD_MAX:
+            told.pop(next(iter(told)))
+        told[said["task"], said["reason"]] = None
+        _warn(f"{said['task']!r} is put aside as blocked: {said['reason']}; {retrying(said['task'])}")
+
+    return Log(complain) if log is OFF else log
 
 
 def _warn(what: str) -> None:

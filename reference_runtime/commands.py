@@ -7,6 +7,7 @@ An `Ask` is what a workflow awaits, and becomes a `Command` of its history; the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from types import CodeType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
@@ -14,6 +15,8 @@ import attrs
 from reference_runtime.model import Json, canonical
 
 T = TypeVar("T")
+#: An instruction of somebody's code, from which its line is known when that is asked for.
+Site: TypeAlias = tuple[CodeType, int]
 DRAW = "nondet"
 ABANDON = "abandon"
 #: The most characters that are shown of what a command says, and of those before the first in which it is another one.
@@ -97,9 +100,10 @@ class Misuse:
 
 @attrs.frozen
 class Returned:
-    """The workflow ended with a value (JSON)."""
+    """The workflow ended with a value (JSON). `place`: where its function begins; on which line it returned nobody knows."""
 
     value: Any
+    place: str = attrs.field(default="", eq=False, repr=False)
 
 
 @attrs.frozen
@@ -112,9 +116,10 @@ class Raised:
 
 @attrs.frozen
 class Continued:
-    """The workflow begins anew, with `state` and an empty history."""
+    """The workflow begins anew, with `state` and an empty history; `place`: where it said so."""
 
     state: Any
+    place: str = attrs.field(default="", eq=False, repr=False)
 
 
 #: What an operation that is noted only comes to.
@@ -153,6 +158,7 @@ class Ask(Generic[T]):
     id: str | None = None
     waits: bool = True  # False: noted, and the workflow goes on at once
     asked: bool = False
+    made_at: Site | None = None
 
     def __await__(self) -> Generator[Ask[T], Outcome, T]:
         outcome = yield self
@@ -165,6 +171,7 @@ class Join:
 
     mode: Literal["all", "first"]
     parts: Sequence[Awaitable[Any]]
+    made_at: Site | None = None
 
     def __await__(self) -> Generator[Join, Any, Any]:
         return (yield self)
@@ -196,12 +203,13 @@ class Made:
         if self.left:
             self.left = {one: maker for one, maker in self.left.items() if maker is not by}
 
-    def forgotten(self) -> str | None:
-        """The first that is left, in words."""
-        return next((_words(one) for one in self.left), None)
+    def forgotten(self) -> Ask[Any] | Join | None:
+        """The first that is left."""
+        return next(iter(self.left), None)
 
 
-def _words(one: Ask[Any] | Join) -> str:
+def in_words(one: Ask[Any] | Join) -> str:
+    """What a function has made, by its kind and name."""
     if isinstance(one, Join):
         return f"{'gather' if one.mode == 'all' else 'race'} of {len(one.parts)}"
     kind = "draw" if one.leaf["op"] == DRAW else one.leaf["op"]

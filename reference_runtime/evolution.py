@@ -373,4 +373,14 @@ def _params(id_: str, made: object) -> str:
 
 def _why(version: str, present: Collection[Code]) -> str:
     told = "; ".join(f"code {code.version} goes on with {', '.join(code.continues)}" for code in present)
-    return f"{INCOMPATIBLE}: the work was written by code {version}, and of those that are there {told}"
+    return f"{INCOMPATIBLE}: the work was written by code {version}, and of those that are there {told}; {way_out(version)}"
+
+
+def way_out(version: str | None) -> str:
+    """What to do about work that waits for code of a version; of work of no version yet, only for some that may go on."""
+    if version is None:
+        return "start a worker whose code may go on with it (`worker --code`, `--older`)"
+    return (
+        f"start a worker with `--code {version}`, or one that goes on with it (`--older {version}`);"
+        " this is the version of `worker --code`, and none of `@workflow(..., code=...)`"
+    )

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from reference_runtime.guessing import meant
 from reference_runtime.model import AMOUNT_MAX, Json, Kind, Refusal, Semantics
 from reference_runtime.promises import CHECKER, MODEL, STORE, Promise
 
@@ -130,7 +131,9 @@ def _service(data: Json, tools: Tools) -> tuple[str, Promise]:
     tool = field(data, "service", str)
     if tool not in tools:
         raise wrong(
-            data, f"no service {tool!r:.80}; there are {', '.join(tools)}; serve --tools declares one of your own"
+            data,
+            f"no service {tool!r:.80}{meant(tool, tools)}; there are {', '.join(tools)};"
+            " serve --tools declares one of your own",
         )
     return tool, tools[tool]
 

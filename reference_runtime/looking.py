@@ -11,6 +11,7 @@ from reference_runtime.log import OFF, Log
 from reference_runtime.missing import lacking
 from reference_runtime.model import Json
 from reference_runtime.presence import Presence
+from reference_runtime.remedies import remedy
 from reference_runtime.vouch_verb import VouchVerb
 
 
@@ -28,14 +29,16 @@ class Looking(VouchVerb):
     async def status(self, task: str, explain: bool | None = None) -> Json:
         """How a task stands. A result that is shown for the first time counts as delivered from here on.
 
-        `explain`: also what the store does not know, why it may wait for ever (`missing`).
+        `explain`: also what the store does not know, why it may wait for ever (`missing`), and what to do where it is blocked
+        (`remedy`).
         """
         standing = views.status(self.store, task)
         if standing.get("delivered") is False:
             self.store.deliver(task)
         if not explain:
             return standing
-        return {**standing, "missing": None if self._is_new() else self._missing(task)}
+        lacks = None if self._is_new() else self._missing(task)
+        return {**standing, "missing": lacks, "remedy": remedy(self.store, task)}
 
     def _missing(self, task: str) -> str | None:
         return lacking(self.store, task, self._runners.names(), self._presence.there())

@@ -4,7 +4,7 @@ a tool of one's own that it calls, as it was declared when the call was admitted
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from reference_runtime.evolution import Evolution
 from reference_runtime.promises import pair
@@ -28,12 +28,17 @@ _CHILDREN = """SELECT c.task FROM child c JOIN task t ON t.id = c.task JOIN atte
 
 def lacking(store: Evolution, task: str, names: Collection[str], present: Collection[str]) -> str | None:
     """What a task, or the first of the children that it waits for, is missing; None where nothing is known to be."""
+    return first_lack(store, task, lambda one: missing(store, one, names) or missing_tool(store, one, present))
+
+
+def first_lack(rows: Rows, task: str, look: Callable[[str], str | None]) -> str | None:
+    """What a look finds out about a task, or about the first of the children that it waits for, whose id is told then."""
     todo, looked_at = [task], 0
     while todo and looked_at < CHILDREN_MAX:
         one, looked_at = todo.pop(), looked_at + 1
-        if (found := missing(store, one, names) or missing_tool(store, one, present)) is not None:
+        if (found := look(one)) is not None:
             return found if one == task else f"child {one!r:.200}: {found}"
-        todo += [str(child) for (child,) in reversed(store.db.execute(_CHILDREN, (one, CHILDREN_MAX)).fetchall())]
+        todo += [str(child) for (child,) in reversed(rows.db.execute(_CHILDREN, (one, CHILDREN_MAX)).fetchall())]
     return None
 
 

@@ -11,7 +11,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+from reference_runtime.commands import Ask, Join
 from reference_runtime.guessing import meant
+from reference_runtime.whereabouts import caller
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,16 +35,19 @@ class WrongUse(TypeError, ValueError, AttributeError):  # noqa: N818 - it is tol
 
 
 def told(method: Callable[P, T]) -> Callable[P, T]:
-    """A method of a context that raises `WrongUse` for what it cannot be called with."""
+    """A method of a context that raises `WrongUse` for what it cannot be called with, and notes by what it was called."""
 
     @functools.wraps(method)
     def used(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return method(*args, **kwargs)
+            made = method(*args, **kwargs)
         except WrongUse:
             raise
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             raise WrongUse(_words(method, error, args, kwargs)) from error
+        if isinstance(made, Ask | Join):
+            made.made_at = caller(1)
+        return made
 
     return used
 

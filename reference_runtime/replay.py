@@ -41,14 +41,16 @@ from reference_runtime.commands import (
     Misuse,
     Outcome,
     Returned,
+    Site,
     Stopped,
     TooLong,
     Trouble,
+    in_words,
 )
 from reference_runtime.endings import CONTEXT_ONLY, ended_by, whatever_it_raises
 from reference_runtime.model import Json, canonical, digest
 from reference_runtime.naming import command_of, fault_of_ask, named, slot_of
-from reference_runtime.whereabouts import foreign
+from reference_runtime.whereabouts import beginning, beside, foreign, frames_of, line_of, place
 
 JSON = "expected null, truth values, numbers, texts, and lists and dicts of these, whose keys are texts"
 #: Commands of one history; who needs more cuts it with `continue_as_new`.
@@ -115,11 +117,13 @@ class Replay:
         self.end: End | None = None
         self.trouble: Trouble | None = None
         self.prefix = prefix
+        self._begun_at = ""
         self._made = Made() if made is None else made
         self._is_planned = is_planned
         self._bound = bound
         self._expected = {slot_of(command): command for command in recorded}
         self._ids: set[str] = set()
+        self._sites: dict[str, Site | None] = {}  # by what was called for since `recorded`
         self._new: dict[str, Command] = {}  # fresh since the last outcome: nothing of it can have been sent
         self._approved: dict[str, Command] = {}  # what approvals are about, as they say it
         self._waiting: dict[str, _Branch] = {}
@@ -134,14 +138,16 @@ class Replay:
             return
         except TypeError as error:  # none of its code has run: it is called with what it does not take
             self.trouble = Misuse(
-                f"a workflow takes its context and one input, as in `async def f(ctx, input)`; {error}"
+                f"a workflow takes its context and one input, as in `async def f(ctx, input)`; {error}{beginning(start)}"
             )
             return
         if not isinstance(begun, Coroutine):
             self.trouble = Misuse(
                 f"a workflow is an async function that returns; this one gave {type(begun).__qualname__}"
+                f"{beginning(start)}"
             )
             return
+        self._begun_at = beginning(begun)
         root = _Branch("", begun)
         self._branches.append(root)
         self._ready.append(root)
@@ -180,6 +186,12 @@ class Replay:
     def recorded(self) -> None:
         """The fresh commands are part of history from now on."""
         self.fresh = []
+        self._sites.clear()
+
+    def places(self) -> dict[str, str]:
+        """On which lines the fresh commands were written, by their ids, as far as that is known."""
+        found = {one.id: line_of(self._sites.get(one.id)) for one in self.fresh}
+        return {id_: line for id_, line in found.items() if line}
 
     def close(self) -> None:
         """Let go of the function, wherever it is; it can issue nothing more."""
@@ -223,6 +235,8 @@ class Replay:
         self._made.use(asked)
         if isinstance(asked, Ask):
             self._ask(branch, asked)
+            if isinstance(self.trouble, Misuse):
+                self.trouble = Misuse(f"{self.trouble.message}{beside(asked.made_at)}")
         elif isinstance(asked, Join):
             self._join(branch, asked)
         else:
@@ -246,6 +260,7 @@ class Replay:
             self.trouble = Misuse(fault)
             return
         ask.asked = True
+        self._sites[id_] = ask.made_at
         leaf = named(ask.leaf, id_, self.prefix)
         try:
             self._issue(branch, str(leaf["op"]), id_, leaf)
@@ -379,13 +394,13 @@ class Replay:
                 self.end = ended
         elif (forgotten := self._made.forgotten()) is not None:
             self.trouble = Misuse(
-                f"the function is over, and {forgotten} was made but never awaited, so it was not done;"
-                " await it, or make it only where it is awaited"
+                f"the function is over, and {in_words(forgotten)} was made but never awaited, so it was not done;"
+                f" await it, or make it only where it is awaited{beside(forgotten.made_at)}"
             )
         elif error is not None:
-            self.end = Continued(error.state)
+            self.end = Continued(error.state, place(frames_of(error)))
         else:
-            self.end = Returned(value)
+            self.end = Returned(value, self._begun_at)
 
 
 def _name(branch: _Branch, name: str) -> str:

@@ -86,7 +86,7 @@ VERBS: Mapping[str, Mapping[str, type]] = {
 OPTIONAL: Mapping[str, Mapping[str, type]] = {
     "settle": {"ahead": dict},
     "status": {"explain": bool},
-    "take_turn": {"expected": str},
+    "take_turn": {"expected": str, "places": dict},
 }
 #: The field in which a verb brings an id that is its caller's to choose.
 GIVES_ID: Mapping[str, str] = {
@@ -98,7 +98,7 @@ COUNTS = frozenset({"limit", "batch"})
 #: Fields that are lists of numbers, and the only ones.
 NUMBERS = frozenset({"holding", "generations", "known"})
 #: Fields that are objects of any names, and what is under these.
-NAMED: Mapping[str, type] = {"codes": str, "warm": list}
+NAMED: Mapping[str, type] = {"codes": str, "warm": list, "places": str}
 #: Fields of which more is looked at than their type.
 PARTICULAR = COUNTS | NUMBERS | NAMED.keys()
 #: What `tasks` may ask for, and how many it shows: as a rule, and at most.

@@ -81,16 +81,18 @@ def advance(warm: Warm, outcomes: Sequence[Json]) -> Json:
     tell(warm, outcomes)
     trouble = warm.replay.check()
     commands = [attrs.asdict(command) for command in warm.replay.fresh]
+    places = warm.replay.places()
     if trouble is not None:
         return _parted(trouble) if isinstance(trouble, Divergence) else _troubled(str(trouble))
     warm.length += len(commands)
     warm.replay.recorded()
-    said = {"commands": commands, "end": _end(warm.replay.end), "trouble": ""}
+    said = {"commands": commands, "end": _end(warm.replay.end), "trouble": "", "places": places}
     try:
         size = len(json.dumps(said))
     except (TypeError, ValueError, RecursionError) as error:
         return _troubled(
             f"refused: workflow {warm.workflow!r} {_ended(warm.replay.end)}, which is no JSON ({error}); {JSON}"
+            f"{warm.replay.end.place if isinstance(warm.replay.end, Returned | Continued) else ''}"
         )
     if size > LINE_BYTES_MAX - MARGIN_BYTES:
         return _troubled(
@@ -255,6 +257,8 @@ class Runner:
                 _let_go(warm)
                 return await self._report(turn, trouble, None)
             answer = {"turn": {}, "is_taken": False}
+        if reason := answer.get("put_aside"):
+            self.log("put-aside", task=turn["task"], workflow=turn["workflow"], code=code, reason=reason)
         if said["end"] or not answer["is_taken"]:
             _let_go(warm)
             warm = None

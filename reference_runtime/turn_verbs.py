@@ -80,10 +80,13 @@ class TurnVerbs(Gathering, ABC):
         end: Json,
         trouble: str,
         expected: str | None = None,
+        places: Json | None = None,
     ) -> Json:
-        """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any.
+        """Take what a workflow asks for, or that this code cannot go on; the turn that follows at once, if any, and over
+        what it was put aside (`put_aside`), if it was.
 
         `expected`: the id of the command of history that the trouble is about; `commands` is then the one there is instead.
+        `places`: the lines of code that commands were written on, by their ids, for the words about one that cannot be.
         """
         held = _held(turn)
         _check_commands(commands)
@@ -96,14 +99,15 @@ class TurnVerbs(Gathering, ABC):
             else:
                 rejected = self.store.park_turn(held, code, trouble, expected, commands)
         except Refusal as error:  # it was undone as a whole
-            rejected, is_taken = self.store.park_turn(held, code, f"refused: {error.message}"), False
+            trouble = f"refused: {error.message}{_place_of(error.message, commands, places or {})}"
+            rejected, is_taken = self.store.park_turn(held, code, trouble), False
         if rejected is not None:
             raise Refusal("stale", rejected.reason)
         self._let_go(held.generation)
         if not is_taken:
             self.notify()
         told = {} if following is None else self._said(following, execution, known, batch)
-        return {"turn": told, "is_taken": is_taken}
+        return {"turn": told, "is_taken": is_taken, **({} if is_taken else {"put_aside": trouble})}
 
     def ahead_of(
         self, operation: str, answer: Json, ahead: Json | None, execution: str
@@ -188,6 +192,12 @@ def _held(data: Json) -> Turn:
     lease: dict[str, type] = {"attempt": str, "segment": int, "length": int, "outcomes": int, "generation": int}
     check_fields("turn", data, lease)
     return Turn(task="", workflow="", input="", **data)
+
+
+def _place_of(message: str, commands: list[Json], places: Json) -> str:
+    """Where the command that a refusal begins with was written, as ` (FILE:LINE)`; empty where nobody said."""
+    about = (one for one in commands if message.startswith(f"{one['kind']} {one['id']!r}: "))
+    return next((f" ({places[one['id']]})" for one in about if one["id"] in places), "")
 
 
 def _check_commands(commands: list[Any]) -> None:

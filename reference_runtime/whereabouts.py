@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 #: Frames that are not this package's, the outermost first, each with its line.
 Frames: TypeAlias = list[tuple[FrameType, int]]
 _OWN = __name__.partition(".")[0]
+_HERE = Path(__file__).parent
 
 
 def frames_of(error: BaseException) -> Frames:
@@ -82,6 +85,39 @@ def place(frames: Frames) -> str:
     """The innermost line of them that is not Python's own, as ` (FILE:LINE)`; empty where there is none."""
     users = [one for one in frames if _package(one[0]) not in sys.stdlib_module_names]
     return f" ({Path(users[-1][0].f_code.co_filename).name}:{users[-1][1]})" if users else ""
+
+
+def caller(depth: int) -> tuple[CodeType, int]:
+    """The instruction that runs in the code that called, so many calls away. Its line is not looked for yet: that takes longer
+    than to run most of them.
+    """
+    frame = sys._getframe(depth + 1)  # noqa: SLF001 - `inspect` would read files
+    return frame.f_code, frame.f_lasti
+
+
+def line_of(site: tuple[CodeType, int] | None) -> str:
+    """An instruction as `FILE:LINE`; empty where it is this package's own, or none."""
+    return "" if site is None else _line_of(site[0].co_filename, *site)
+
+
+@lru_cache(maxsize=1024)
+def _line_of(filename: str, code: CodeType, instruction: int) -> str:
+    """As above; code that is the same in two files is the same to the cache but for its name."""
+    path = Path(filename)
+    line = next(islice(code.co_positions(), instruction // 2, None))[0]
+    return "" if path.parent == _HERE else f"{path.name}:{line}"
+
+
+def beside(site: tuple[CodeType, int] | None) -> str:
+    """An instruction as ` (FILE:LINE)`, as `place` gives it."""
+    return f" ({line})" if (line := line_of(site)) else ""
+
+
+def beginning(function: object) -> str:
+    """Where a function, or a coroutine, begins that is written in Python, as ` (FILE:LINE)`; empty for anything else."""
+    inner = getattr(function, "func", function)
+    code = getattr(inner, "cr_code", None) or getattr(inner, "__code__", None)
+    return f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if isinstance(code, CodeType) else ""
 
 
 def _package(frame: FrameType) -> str:

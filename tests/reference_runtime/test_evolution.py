@@ -242,7 +242,9 @@ def test_work_that_nobody_there_may_go_on_with_is_blocked_and_goes_on_when_someb
     status = views.status(store, "t")
     assert (status["state"], states(status)) == ("blocked", before)
     assert status["reason"] == (
-        "code-incompatible: the work was written by code 1, and of those that are there code 3 goes on with 3"
+        "code-incompatible: the work was written by code 1, and of those that are there code 3 goes on with 3;"
+        " start a worker with `--code 1`, or one that goes on with it (`--older 1`);"
+        " this is the version of `worker --code`, and none of `@workflow(..., code=...)`"
     )
     assert claim(store, worker(store, "2", "compatible", older=("1",))) == ["a"]
     assert views.status(store, "t")["state"] == "running"

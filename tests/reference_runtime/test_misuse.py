@@ -96,12 +96,15 @@ def test_a_function_that_takes_other_arguments_is_told_what_it_takes():
     assert said["trouble"].startswith(
         "refused: a workflow takes its context and one input, as in `async def f(ctx, input)`; "
     )
-    assert said["trouble"].endswith("takes_none() takes 1 positional argument but 2 were given")
+    assert said["trouble"].endswith(
+        "takes_none() takes 1 positional argument but 2 were given"
+        f" (test_misuse.py:{takes_none.__code__.co_firstlineno})"
+    )
 
 
 @pytest.mark.parametrize("cuts", [False, True])
 def test_what_is_no_json_is_told_with_the_workflow_and_the_value(cuts):
-    """Returned, or gone on with."""
+    """Returned, or gone on with: with the line where its function begins, or where it goes on."""
 
     async def ends(ctx: Context, _: Any) -> Any:
         return ctx.continue_as_new({3}) if cuts else {3}
@@ -111,6 +114,7 @@ def test_what_is_no_json_is_told_with_the_workflow_and_the_value(cuts):
     assert said["trouble"].startswith(
         f"refused: workflow 'w' {what}, which is no JSON (Object of type set is not JSON serializable); expected null, "
     )
+    assert said["trouble"].endswith(f" (test_misuse.py:{ends.__code__.co_firstlineno + cuts})")
 
 
 @pytest.mark.parametrize("caught", [TypeError, ValueError, AttributeError, Exception])

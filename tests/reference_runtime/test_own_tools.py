@@ -245,8 +245,10 @@ def test_a_workflow_that_calls_what_is_not_there_is_blocked(tmp_path):
 
     with _closing(opened(tmp_path, {"bank": Promise("keyed")})) as store:
         reason = trio.run(lambda: run(store, is_first=True))["reason"]
+    line = order.function.__code__.co_firstlineno + 2
     assert reason.startswith("refused: call 'a': no service 'fax'; there are ledger, ")
     assert "bank; serve --tools declares one of your own" in reason
+    assert reason.endswith(f" (test_own_tools.py:{line})")
     with _closing(opened(tmp_path)) as store:
         assert trio.run(lambda: run(store, is_first=False))["result"] == "a#1"
 

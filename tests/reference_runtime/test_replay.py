@@ -258,13 +258,19 @@ def test_a_foreign_await_is_refused_by_name(foreign, named):
 
 
 def test_an_id_is_used_once():
-    """Asking twice under one id is refused: the second could not be told from the first."""
+    """Asking twice under one id is refused, with the line: the second could not be told from the first."""
 
     async def agent():
-        await CTX.gather(CTX.call("ledger", id="a"), CTX.call("reader", id="a"))
+        await CTX.gather(
+            CTX.call("ledger", id="a"),
+            CTX.call("reader", id="a"),
+        )
 
     replay = begin(agent)
-    assert "'a' is asked for twice" in str(replay.check())
+    assert str(replay.check()) == (
+        "refused: operation 'a' is asked for twice; each needs an id of its own"
+        f" (test_replay.py:{agent.__code__.co_firstlineno + 3})"
+    )
     replay.close()
 
 
@@ -321,14 +327,14 @@ def test_a_long_history_makes_no_bad_ids():
     "said", [{1: 2, "1": 3}, {"x": [{None: 1, "y": 2}]}, {"x": {1, 2}}, {(1, 2): 3}, {"x": "\ud800"}]
 )
 def test_what_is_no_json_is_refused_by_its_operation(said):
-    """Its name, what is wrong with it, and what was expected."""
+    """Its name, what is wrong with it, what was expected, and the line."""
 
     async def agent():
         await CTX.call("reader", {"said": said}, id="look")
 
     replay = begin(agent)
     assert str(replay.check()).startswith("refused: call 'look' says what is no JSON (")
-    assert str(replay.check()).endswith("whose keys are texts")
+    assert str(replay.check()).endswith(f"whose keys are texts (test_replay.py:{agent.__code__.co_firstlineno + 1})")
     assert replay.fresh == []
     replay.close()
 

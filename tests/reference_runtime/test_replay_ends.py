@@ -56,21 +56,22 @@ def _noting(function: Callable[[Context], Any]) -> Replay:
 
 
 @pytest.mark.parametrize(
-    ("function", "named"),
+    ("function", "named", "line"),
     [
-        (_forgets_a_call, "call 'a'"),
-        (_forgets_a_compensation, "compensate 'compensate'"),
-        (_forgets_a_draw_in_a_branch, "draw 'time'"),
-        (_forgets_a_gather, "gather of 2"),
-        (_forgets_and_cuts, "sleep 's'"),
+        (_forgets_a_call, "call 'a'", 1),
+        (_forgets_a_compensation, "compensate 'compensate'", 1),
+        (_forgets_a_draw_in_a_branch, "draw 'time'", 3),
+        (_forgets_a_gather, "gather of 2", 1),
+        (_forgets_and_cuts, "sleep 's'", 1),
     ],
 )
-def test_what_was_never_awaited_is_told(function, named):
-    """A function is not over while something it made of its context was forgotten; what was forgotten is named."""
+def test_what_was_never_awaited_is_told(function, named, line):
+    """A function is not over while something it made of its context was forgotten; that is named, with its line."""
     replay = _noting(function)
     assert str(replay.check()) == (
         f"refused: the function is over, and {named} was made but never awaited, so it was not done;"
         " await it, or make it only where it is awaited"
+        f" (test_replay_ends.py:{function.__code__.co_firstlineno + line})"
     )
     assert replay.end is None
     replay.close()
@@ -290,9 +291,12 @@ async def _yielding() -> Any:
 
 @pytest.mark.parametrize(("function", "named"), [(_plain, "dict"), (_yielding, "async_generator")])
 def test_a_function_that_cannot_be_driven_is_refused(function, named):
-    """It may be mended, and tried again; what it asked for is nothing."""
+    """It may be mended, and tried again; what it asked for is nothing. The line is that of the function."""
     replay = begin(function)
-    assert str(replay.check()) == f"refused: a workflow is an async function that returns; this one gave {named}"
+    assert str(replay.check()) == (
+        f"refused: a workflow is an async function that returns; this one gave {named}"
+        f" (test_replay_ends.py:{function.__code__.co_firstlineno})"
+    )
     assert (replay.end, replay.fresh) == (None, [])
     replay.close()
 
