@@ -202,7 +202,7 @@ class _Driver:
             f"{self._subject.name} definitely refused the start of a run: {answer.detail or '(no message)'}",
             f"verb start; the plan has {', '.join(sorted(self._plan.kinds()))}",
             "an acknowledgement: the manifest says that it can interpret such plans",
-            "name under [operations] only what it can, and start from an empty state folder",
+            _hint(answer, "name under [operations] only what it can, and start from an empty state folder"),
             ExitCode.TARGET,
         )
 
@@ -269,7 +269,7 @@ class _Driver:
                 f"lately: {answer.detail or '(no message)'}; the worker's last words:\n    {self._last_words()}",
                 f"verb status of run {self._run!r}",
                 "a status, at least once the worker has come up and nothing disturbs it",
-                "an exception inside the adapter ends here: its traceback is among the last words",
+                _hint(answer, "an exception inside the adapter ends here: its traceback is among the last words"),
                 ExitCode.TARGET,
             )
         )
@@ -341,6 +341,13 @@ class _Driver:
         if not self._is_quiet and self.saboteur.finished and not self._world.stormy:
             self._is_quiet = True
             self._recorder.add(Quiet(self._world.now_ns()))
+
+
+def _hint(answer: Answer, otherwise: str) -> str:
+    """What to do about an error, in the helper's own words for a verb that the adapter's class has no method for."""
+    if "has no method `" not in answer.detail:
+        return otherwise
+    return "write it in the class that is given to `serve`; docs/contract.md says what it answers"
 
 
 #: Why a run is blocked that goes on by itself once a worker with other code comes, and how many times the grace that may take.

@@ -353,7 +353,7 @@ CODES: Mapping[str, Code] = {
     ),
     "start-refused": Code(
         "the adapter definitely refused to start the first run it was asked for, so nothing can be judged",
-        ("a plan it cannot interpret", "a state folder it cannot use"),
+        ("a plan it cannot interpret", "a state folder it cannot use", "a class without a method `start`"),
         "Name under [operations] only what the adapter can interpret; the message repeats what it said.",
     ),
     "status-fails": Code(

@@ -383,7 +383,8 @@ class Protocol:
             return await self._hello(fields["protocol"])
         method = getattr(self._adapter, verb, None)
         if method is None:
-            raise Refused(f"this adapter has no verb {verb!r}")
+            called = ", ".join(("self", *VERBS[verb]))
+            raise Refused(f"the class {type(self._adapter).__name__} has no method `{verb}({called})`")
         answer = method(**fields)
         if inspect.isawaitable(answer):
             answer = await answer

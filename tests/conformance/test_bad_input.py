@@ -115,7 +115,12 @@ BROKEN = {
     "dies over each start": (
         "while True:\n    m = read()\n    if m['verb'] == 'start': sys.exit('I give up')\n    ok(m)",
         "worker-keeps-dying",
-        ["4 times", "I give up"],
+        ["4 times in one run (exit code 1 × 4)", "I give up"],
+    ),
+    "is killed over each start": (
+        "while True:\n    m = read()\n    if m['verb'] == 'start': os.kill(os.getpid(), signal.SIGSEGV)\n    ok(m)",
+        "worker-keeps-dying",
+        ["4 times in one run (died of SIGSEGV × 4)"],
     ),
     "dies over each status": (
         "while True:\n    m = read()\n    if m['verb'] == 'status': sys.exit('x' * 5000)\n    ok(m)",
@@ -277,6 +282,32 @@ def test_an_adapter_that_never_calls_a_service_is_told_after_the_first_run(bench
         ran.tells("never-calls", "the first to reader")
         assert "1 run (1 error)" in ran.out
         assert "proving" not in ran.err
+
+
+#: A class of the helper's with one method only.
+LACKING = """
+import simkit_adapter as kit
+
+class Mine:
+    def %s(self, **asked):
+        return {}
+
+kit.serve(Mine())
+"""
+
+
+@pytest.mark.parametrize(
+    ("has", "lacks", "fields"),
+    [("status", "start", "run, plan, key"), ("start", "status", "run")],
+    ids=["start", "status"],
+)
+def test_a_method_that_the_adapter_lacks_is_named(bench: Bench, has: str, lacks: str, fields: str) -> None:
+    """With what it is called with: the manifest is not what is wrong."""
+    ran = bench.simkit("doctor", "-t", bench.adapter(LACKING % has))
+    assert ran.code == 4, ran.out
+    assert f"the class Mine has no method `{lacks}(self, {fields})`" in ran.out
+    assert "hint: write it in the class that is given to `serve`" in ran.out
+    assert "[operations]" not in ran.out
 
 
 def test_a_harness_that_forgets_what_it_acknowledged_is_judged_all_the_same(bench: Bench) -> None:

@@ -82,7 +82,8 @@ def test_an_optional_verb_is_a_method_or_a_definite_no(verb):
     """What it answers comes back as it is; an adapter without the method refuses, and the kit may rely on that."""
     fields = {name: name for name in helper.VERBS[verb]}
     assert ask(Whole(), verb=verb, **fields) == {"seq": 7, "ok": {verb: fields}}
-    refusal = {"kind": "definite", "message": f"this adapter has no verb {verb!r}"}
+    called = ", ".join(("self", *fields))
+    refusal = {"kind": "definite", "message": f"the class Fake has no method `{verb}({called})`"}
     assert ask(Fake(), verb=verb, **fields)["error"] == refusal
 
 
@@ -92,7 +93,7 @@ def test_an_optional_verb_is_a_method_or_a_definite_no(verb):
         ({"verb": "sing"}, "unknown verb 'sing'; there are hello, start, status, signal, resume"),
         ({"verb": "status", "run": "r", "colour": 1, "size": 2}, "status: unknown fields colour, size; it takes run"),
         ({"verb": "signal", "run": "r", "name": "go"}, "signal: fields payload, id are missing"),
-        ({"verb": "resume", "run": "r"}, "this adapter has no verb 'resume'"),
+        ({"verb": "resume", "run": "r"}, "the class Fake has no method `resume(self, run)`"),
         ({"verb": "status", "run": "odd"}, "the adapter's answer is not JSON"),
     ],
 )
