@@ -6,6 +6,7 @@ Every coming and going is recorded here, once and in the order in which it becam
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from scenarios.history import Died, Paused, Resumed, Started
@@ -36,7 +37,8 @@ class Crew:
         self._leaving: set[int] = set()  # those that were asked to leave
         self._ended: set[int] = set()  # and those that ended by themselves
         self._excuses: dict[str, int] = {}  # units whose storage fails at the moment, by how many faults
-        self._launched = self._exits = self._stops = 0
+        self._launched = self._stops = 0
+        self._exits: Counter[str] = Counter()  # how often it ended by itself, by how it did
         #: Whether a unit's storage holds what nobody wrote: then it is right to stop over it.
         self.is_damaged = False
 
@@ -214,13 +216,15 @@ class Crew:
         if self.is_damaged:
             self._stops += 1
         elif not self._world.stormy and not self._excuses.get(unit.name):
-            self._exits += 1
+            self._exits[unit.ending] += 1
         self._recorder.add(Died(self._world.now_ns(), unit.incarnation, unit.name, "exited"))
-        if self._exits > EXITS_MAX:
+        if self._exits.total() > EXITS_MAX:
+            how = ", ".join(f"{ending} × {n}" for ending, n in self._exits.most_common())
             raise SimkitError(
                 Problem(
                     "worker-keeps-dying",
-                    f"unit {unit.name} of {self._subject.name} ended by itself {self._exits} times in one run; its last words:"
+                    f"unit {unit.name} of {self._subject.name} ended by itself {self._exits.total()} times in one run "
+                    f"({how}); its last words:"
                     + "".join(f"\n    {line}" for line in (unit.last_words() or "(none)").splitlines()),
                     f"unit {unit.name}, incarnation {unit.incarnation}",
                     "a unit that runs until it is killed",

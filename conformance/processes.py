@@ -101,6 +101,11 @@ class UnitProcess:
             return (self.pid,)
         return tuple(member.pid for member in members.find(self._token, self.pid))
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in two or three words."""
+        return _ending(self.returncode)
+
     async def wait(self) -> int:
         """Its return code, once it has ended."""
         return await self._process.wait()
@@ -339,10 +344,16 @@ async def _end(unit: UnitProcess) -> SimkitError | None:
 
 
 def _ended(returncode: int | None) -> str:
+    if returncode is not None and returncode >= 0:
+        return f"ended by itself with {_ending(returncode)}"
+    return _ending(returncode)
+
+
+def _ending(returncode: int | None) -> str:
     if returncode is None:
         return "still runs"
     if returncode >= 0:
-        return f"ended by itself with exit code {returncode}"
+        return f"exit code {returncode}"
     try:
         return f"died of {signal.Signals(-returncode).name}"
     except ValueError:

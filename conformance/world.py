@@ -141,6 +141,10 @@ class Unit(Protocol):
     def wipe(self) -> None:
         """Empty the state folder of the dead unit."""
 
+    @property
+    def ending(self) -> str:
+        """How it has ended, in two or three words: by which exit code or signal."""
+
     def last_words(self) -> str:
         """The end of its error output."""
 

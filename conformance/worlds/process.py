@@ -98,6 +98,10 @@ class RealUnit:
         for path in self.state.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
+    @property
+    def ending(self) -> str:
+        return self.process.ending
+
     def last_words(self) -> str:
         return self.process.last_words()
 

@@ -120,6 +120,10 @@ class SimulatedUnit:
     def wipe(self) -> None:
         self.process.host.wipe()
 
+    @property
+    def ending(self) -> str:
+        return self.process.status.kind if self.process.status is not None else ""
+
     def last_words(self) -> str:
         return str(self.process.status or "")
 

@@ -220,6 +220,10 @@ class ToyUnit:
         assert not self.alive
         self.world.done.append(("wipe", self.name))
 
+    @property
+    def ending(self) -> str:
+        return "exit code 7"
+
     def last_words(self) -> str:
         return "goodbye"
 

@@ -299,20 +299,21 @@ def adapter(tmp_path: Path, request: pytest.FixtureRequest) -> targets.Target:
 
 
 @pytest.mark.parametrize(
-    ("adapter", "code"),
+    ("adapter", "code", "told"),
     [
-        ("return", "worker-keeps-dying"),
-        ("raise OSError('no memory')", "worker-keeps-dying"),
-        ("await control.send_all(b'garbage\\n'); await trio.sleep_forever()", "adapter-garbage"),
-        ("await trio.sleep_forever()", "adapter-silent"),
+        ("return", "worker-keeps-dying", "4 times in one run (exited × 4)"),
+        ("raise OSError('no memory')", "worker-keeps-dying", "4 times in one run (failed × 4)"),
+        ("await control.send_all(b'garbage\\n'); await trio.sleep_forever()", "adapter-garbage", "garbage"),
+        ("await trio.sleep_forever()", "adapter-silent", "hello"),
     ],
     indirect=["adapter"],
 )
-def test_a_broken_adapter_is_one_problem(adapter: targets.Target, code: str) -> None:
+def test_a_broken_adapter_is_one_problem(adapter: targets.Target, code: str, told: str) -> None:
     """Whatever nursery it came through, and never a bug of the kit."""
     with pytest.raises(SimkitError) as caught:
         simulate(adapter, 0, scenario=Scenario("chain/test", CHAIN))
     assert (caught.value.problem.code, caught.value.problem.exit_code) == (code, ExitCode.TARGET)
+    assert told in caught.value.problem.what
 
 
 @pytest.mark.parametrize("adapter", [STRAY], indirect=True)

@@ -38,12 +38,12 @@ def test_a_worker_that_exits_is_recorded_and_started_again() -> None:
 
 
 def test_a_worker_that_keeps_exiting_cannot_be_judged() -> None:
-    """The problem says how often, and quotes its last words; it is the target's, not the kit's."""
+    """The problem says how often and how, and quotes its last words; it is the target's, not the kit's."""
     with pytest.raises(SimkitError) as caught:
         watch(CHAIN, habits=Habits(exits_at_boot=99))
     problem = caught.value.problem
     assert problem.code == "worker-keeps-dying"
-    assert "4 times" in problem.what
+    assert "4 times in one run (exit code 7 × 4)" in problem.what
     assert "goodbye" in problem.what
 
 
