@@ -304,7 +304,7 @@ def adapter(tmp_path: Path, request: pytest.FixtureRequest) -> targets.Target:
         ("return", "worker-keeps-dying", "4 times in one run (exited × 4)"),
         ("raise OSError('no memory')", "worker-keeps-dying", "4 times in one run (failed × 4)"),
         ("await control.send_all(b'garbage\\n'); await trio.sleep_forever()", "adapter-garbage", "garbage"),
-        ("await trio.sleep_forever()", "adapter-silent", "hello"),
+        ("await trio.sleep_forever()", "adapter-silent", "did not answer"),
     ],
     indirect=["adapter"],
 )
