@@ -30,6 +30,7 @@ from reference_runtime.log import OFF, Log, to_standard_error
 from reference_runtime.memory import keep_freed
 from reference_runtime.model import Refusal
 from reference_runtime.promises import load_declared
+from reference_runtime.rpc import VERBS
 from reference_runtime.schema import DAMAGED, PRAGMAS, SCHEMA_VERSION
 from reference_runtime.server import Server
 from reference_runtime.store import Store
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return trio.run(command, options) or 0
     except BaseException as error:  # noqa: BLE001 - told, or raised again
-        return _explain(_cause(error), getattr(options, "store", None) or "the store")
+        return _explain(_cause(error), getattr(options, "store", None) or "the store", _name_of(command))
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -57,13 +58,20 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def _explain(error: BaseException, store: str) -> int:
+def _name_of(command: Command) -> str:
+    return next(name for name, one in COMMANDS.items() if one is command)
+
+
+def _explain(error: BaseException, store: str, command: str) -> int:
     """Tell what a user can meet, and its exit code; anything else is a bug and is raised again."""
     match error:
         case Refusal():
             return _complain(1, str(error))
         case Unreachable():
-            return _complain(3, f"{error}; is `python -m reference_runtime serve` running there?")
+            said = str(error)
+            verb, colon, rest = said.partition(": ")
+            told = f"{command}: {rest}" if colon and verb in VERBS else said  # what is asked has a name of its own
+            return _complain(3, f"{told}; is `python -m reference_runtime serve` running there?")
         case apsw.CorruptError():
             return _complain(1, f"{DAMAGED}: {error}; nothing of it is served any more")
         case apsw.FullError():

@@ -280,6 +280,8 @@ def _plan_in(path: str) -> Any:
         plan = jsontext.read(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), unique=True)
     except OSError as error:
         raise Refusal("plan-unreadable", f"{path}: {error.strerror or error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise Refusal("bad-plan", f"{path} is not JSON: {error}") from error
     except ValueError as error:
         raise Refusal("bad-plan", f"{path}: {error}") from error
     if not isinstance(plan, dict):

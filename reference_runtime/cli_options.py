@@ -215,6 +215,9 @@ def _add_duration(
 
 
 def _address(text: str) -> tuple[str, int]:
+    scheme, slashes, _ = text.rpartition("://")
+    if slashes:
+        raise argparse.ArgumentTypeError(f"{text!r} is not host:port; leave out {scheme}://")
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > PORT_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is not host:port, with a port of at most {PORT_MAX}")

@@ -88,6 +88,8 @@ def check_spelling(document: object) -> None:
 
 def terms(document: object) -> Terms:
     """What a document says about its task as a whole. Raises `PlanError`."""
-    if workflow_of(document) is None or not isinstance(document, dict):
+    found = workflow_of(document)
+    if found is None or not isinstance(document, dict):
         return plan.terms(document)
-    return plan.terms({"version": 1, "root": None, **{name: document[name] for name in _SHARED if name in document}})
+    shared = {name: document[name] for name in _SHARED if name in document}
+    return plan.terms({"version": 1, "root": None, **shared}, found[0])

@@ -95,8 +95,9 @@ def field(data: Json, name: str, wanted: type, default: Any = None) -> Any:
 
 
 def wrong(data: Json, what: str) -> PlanError:
-    """The error about an operation."""
-    return PlanError(f"{data.get('op')} {data.get('id')!r}: {what}")
+    """The error about an operation, or about a plan as a whole, which has no id."""
+    named = f" {data['id']!r}" if "id" in data or data.get("op") != "plan" else ""
+    return PlanError(f"{data.get('op')}{named}: {what}")
 
 
 def names(data: Json, name: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:

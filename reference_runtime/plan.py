@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from reference_runtime.guessing import meant
 from reference_runtime.ids import fault_of
 from reference_runtime.leaves import (
     COUNT_MAX,
@@ -104,11 +105,14 @@ def check_share(child: Step) -> None:
     _check_amounts(child.more.get("share") or {}, ALLOWANCES, f"share of {child.id!r}")
 
 
-def terms(data: object) -> Terms:
-    """What a plan says about its task as a whole. Raises `PlanError`."""
-    plan = {"op": "plan", "id": "", **_checked(data)}
+def terms(data: object, workflow: str | None = None) -> Terms:
+    """What a plan, or the document of a `workflow`, says about its task as a whole. Raises `PlanError`."""
+    named = {"op": "plan"} if workflow is None else {"op": "workflow", "id": workflow}
+    plan = {**named, **_checked(data)}
     if unknown := [name for name in plan if name not in (*TOP_LEVEL, "op", "id")]:
-        raise PlanError(f"a plan has no {', '.join(unknown)}; it has {', '.join(TOP_LEVEL)}")
+        raise PlanError(
+            f"a plan has no {', '.join(unknown)}; it has {', '.join(TOP_LEVEL)}{meant(unknown[0], TOP_LEVEL)}"
+        )
     allowance = field(plan, "allowance", dict, {})
     _check_amounts(allowance, ALLOWANCES, "allowance")
     _check_amounts(allowance.get("reserve") or {}, RESERVES, "allowance reserve")
@@ -263,7 +267,10 @@ class _Reader:
             raise PlanError(f"an operation is an object; got {data!r:.80}")
         kind, id_ = data.get("op"), data.get("id")
         if not isinstance(kind, str) or (kind not in GROUPS and kind not in READERS):
-            raise PlanError(f"operation {id_!r:.80}: op {kind!r:.80}; expected {', '.join((*GROUPS, *READERS))}")
+            kinds = (*GROUPS, *READERS)
+            raise PlanError(
+                f"operation {id_!r:.80}: op {kind!r:.80}; expected {', '.join(kinds)}{meant(str(kind), kinds)}"
+            )
         return kind, data, self._admit(self._named(id_) if isinstance(id_, str) else id_, depth)
 
     def _admit(self, id_: object, depth: int) -> str:

@@ -108,6 +108,10 @@ TASKS, TASKS_MAX = 100, 500
 WHOLE_MIN, WHOLE_MAX = -(2**63), 2**63 - 1
 
 
+class Stranger(ValueError):  # noqa: N818 - what is told of whoever answers
+    """Something answers that is no server of these verbs."""
+
+
 class Lines:
     """A byte stream cut into lines of at most `bytes_max` bytes.
 
@@ -250,6 +254,8 @@ def parse_answer(line: bytes | None, id_: int) -> Json:
         message: Any = json.loads(line or b"null")
     except RecursionError:
         raise ValueError("the answer is nested too deep") from None
+    except ValueError:
+        raise Stranger(f"something answers there that is no such server: {(line or b'')[:120]!r}") from None
     said = message.keys() if isinstance(message, dict) else set[str]()
     ids = (id_, None) if "error" in said else (id_,)
     kind = "error" if "error" in said else "ok"

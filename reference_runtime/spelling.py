@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reference_runtime.guessing import meant
 from reference_runtime.ids import fault_of_operation
 from reference_runtime.leaves import PlanError, wrong
 from reference_runtime.model import Json
@@ -41,7 +42,8 @@ def check_spelling(plan: Json) -> None:
         one = todo.pop()
         known = FIELDS[one["op"]]
         if unknown := [name for name in one if name not in known and name not in ("op", "id")]:
-            raise wrong(one, f"it has no {', '.join(unknown):.120}; it has {', '.join(known)}")
+            guess = meant(unknown[0], known)
+            raise wrong(one, f"it has no {', '.join(unknown):.120}; it has {', '.join(known)}{guess}")
         if (fault := fault_of_operation(one["id"], is_child=one["op"] == "child")) is not None:
             raise PlanError(f"operation id {one['id']!r:.80} {fault}")
         todo += one.get("children") or ()

@@ -236,7 +236,7 @@ class Worker:
             found = await self.tools.lookup(request)
             return Outcome("missing") if found is None else _answered("found", found)
         except Exception as error:  # noqa: BLE001 - whatever a tool does, what it means is a decision
-            detail = f"{type(error).__name__}: {error}"
+            detail = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
             return Outcome(self.outcome_of(error, ticket), detail=detail, facts=_facts_of(error))
 
     def key_for(self, ticket: Ticket) -> str | None:

@@ -14,6 +14,7 @@ from reference_runtime.evolution import Code
 from reference_runtime.log import OFF, Log
 from reference_runtime.model import Json
 from reference_runtime.remedies import remedy
+from reference_runtime.tools import Rejected, Unsent
 from reference_runtime.workflow import Context, workflow
 from tests.asking_rig import Asking, asking
 from tests.runtime_rig import FakeTools, call, finish, plan, served, undo, until
@@ -130,6 +131,27 @@ def test_what_undoes_can_only_have_happened(store):
     finish(store, "failed")
     finish(store, "unknown")
     assert remedy(store, "t") == "find out what became of 'refund', and say `settle t refund happened --actor NAME`"
+
+
+def test_what_was_not_sent_says_so_once(tmp_path):
+    """The code of the reason, and what the tool said of it; the same of whatever else a tool has to say."""
+
+    async def run(said: Exception) -> str:
+        path = tmp_path / f"{type(said).__name__}.db"
+        async with served(path) as (_, port), Client("127.0.0.1", port) as client, trio.open_nursery() as nursery:
+            tools = FakeTools(script={"a": [said] * 100_000})
+            nursery.start_soon(Worker(Client("127.0.0.1", port), tools).run)
+            await client.submit("t", plan(call("a")))
+            while (detail := (await client.status("t"))["operations"][0]["detail"]) is None:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            nursery.cancel_scope.cancel()
+        return str(detail)
+
+    unsent = trio.run(run, Unsent("bank:1: refused"))
+    assert unsent.removeprefix("repeat: ") == "unsent: bank:1: refused"
+    assert trio.run(run, Rejected("422: no")).endswith(": 422: no")
+    assert "Rejected" not in trio.run(run, Rejected("422: no"))
+    assert trio.run(run, KeyError("nonce")).endswith("KeyError: 'nonce'")
 
 
 def test_the_command_line_says_what_to_do(tmp_path, capsys):

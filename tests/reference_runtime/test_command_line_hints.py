@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from reference_runtime import Server
 from reference_runtime.__main__ import main
@@ -26,6 +27,15 @@ from tests.runtime_rig import call, finish, plan, wait
         (["statu", "t"], "usage: reference_runtime [-h] COMMAND", "did you mean 'status'?"),
         (["decide", "t", "ok", "aprove", "--actor", "a"], "usage: reference_runtime decide", "did you mean 'approve'?"),
         (["tasks", "--state", "xyz"], "usage: reference_runtime tasks", "(choose from 'waiting', "),
+        (
+            ["serve", "--store", "s", "--port", "1"],
+            "usage: reference_runtime serve",
+            "--port 1; did you mean '--listen'?",
+        ),
+        (["status", "t", "--port=1"], "usage: reference_runtime status", "--port=1; did you mean '--server'?"),
+        (["status", "t", "--server", "http://h:1"], "usage: ", "'http://h:1' is not host:port; leave out http://"),
+        (["status", "t", "--server", "http://h:1/"], "usage: ", "'http://h:1/' is not host:port; leave out http://"),
+        ([], "usage: reference_runtime [-h] COMMAND", "required: COMMAND; there are serve, worker, submit, status, "),
     ],
 )
 def test_a_word_that_is_none_is_told_with_its_commands_usage(argv, usage, said, capsys):
@@ -46,6 +56,9 @@ def test_a_plan_that_is_refused_is_told_with_its_file(tmp_path, capsys):
         for text, said in (
             ('{"version": 1, "workflow": "a", "inptu": 1}', "a workflow has no inptu; it has "),
             ('{"version": 1, "workflow": "a", "inptu": 1}', "; did you mean 'input'?"),
+            ('{"version": 1, "workflow": "a", "code": 1}', "workflow 'a': code must be str; got 1"),
+            ('{"version": 1, "root": {}, "code": 1}', f"{path}: plan: code must be str; got 1"),
+            ('{"version": 1,', "is not JSON: Expecting property name"),
             ('{"workflow": "a"}', "version is missing; expected version 1 beside workflow 'a'"),
             ('{"version": 1, "workflo": "a"}', "; did you mean 'workflow'?"),
             (
@@ -55,10 +68,37 @@ def test_a_plan_that_is_refused_is_told_with_its_file(tmp_path, capsys):
         ):
             path.write_text(text)
             err = await ask.refused("submit", "t", str(path))
-            assert err.startswith(f"error: bad-plan: {path}: ")
+            assert err.startswith(f"error: bad-plan: {path}")
             assert said in err
 
     asking(tmp_path, capsys, program)
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["resume", "t"], ["settle", "t", "a", "happened", "--actor", "b"]])
+def test_who_gets_no_answer_is_told_by_the_command_that_was_typed(command, capsys):
+    """And not by the verb that it asks."""
+    assert main([*command, "--server", "127.0.0.1:1", "--patience", "50ms"]) == 3
+    assert capsys.readouterr().err.startswith(f"error: {command[0]}: no answer from 127.0.0.1:1 within 0.05 s (")
+
+
+def test_something_else_that_answers_is_told(capsys):
+    """Such as a web server, with what it says."""
+
+    async def web(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async def run() -> int:
+        async with trio.open_nursery() as nursery:
+            listeners = await nursery.start(trio.serve_tcp, web, 0)
+            port = listeners[0].socket.getsockname()[1]
+            argv = ["doctor", "--server", f"127.0.0.1:{port}", "--patience", "300ms"]
+            code = await trio.to_thread.run_sync(main, argv)
+            nursery.cancel_scope.cancel()
+        return code
+
+    assert trio.run(run) == 3
+    assert "(something answers there that is no such server: b'HTTP/1.1 400 Bad Request" in capsys.readouterr().err
 
 
 def test_a_signal_that_nothing_waits_for_is_kept_with_a_word(tmp_path, capsys):

@@ -24,7 +24,13 @@ CTX = Context("t")
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (plan(wait("w", "go") | {"timeout": 5}), "wait 'w': it has no timeout; it has signal, timeout_ns"),
+        (
+            plan(wait("w", "go") | {"timeout": 5}),
+            "wait 'w': it has no timeout; it has signal, timeout_ns; did you mean 'timeout_ns'?",
+        ),
+        (plan(call("a") | {"param": {}}), "; did you mean 'params'?"),
+        (plan(call("a") | {"op": "cal"}), "; did you mean 'call'?"),
+        ({**plan(call("a")), "allowanse": {}}, "; did you mean 'allowance'?"),
         (plan(call("a") | {"secrets": "bank"}), "call 'a': it has no secrets; it has service, params, script, tries"),
         (plan({"op": "model", "id": "m", "prompt": "x", "tokens": 1, "secret": "s"}), "model 'm': it has no secret;"),
         (plan(seq(sleep("s", 1)) | {"times": 3}), "seq 'seq': it has no times; it has children"),
