@@ -79,12 +79,12 @@ class Tally:
 
 
 def tally(findings: Iterable[Finding]) -> Tally:
-    """Add up the findings of one obligation."""
+    """Add up the findings of one obligation. What breaks a promise has put it to the test, whatever was to do so."""
     total = Tally()
     for finding in findings:
         names = (*total.anomalies, *(violation.anomaly for violation in finding.violations))
         total = Tally(
-            total.exercised + finding.exercised,
+            total.exercised + max(finding.exercised, 1 if finding.violations else 0),
             total.violations + len(finding.violations),
             tuple(dict.fromkeys(names)),
             total.slow or finding.slow,

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from scenarios.faults import learnt_by
 from scenarios.history import Declared, History, Stalled
 from scenarios.obligations import ANOMALIES, OBLIGATIONS
-from scenarios.rules import judge_all
+from scenarios.rules import judge_all, tally
 from tests.scenarios.any_history import histories, histories_of_anything
 from tests.scenarios.examples import Example, collected
 
@@ -59,6 +59,12 @@ def test_a_broken_promise_is_blamed_by_its_name(example: Example) -> None:
         assert violation.evidence
         assert all(0 <= index < len(example.history.events) for index in violation.evidence)
         assert len(set(violation.evidence)) == len(violation.evidence)
+
+
+def test_what_breaks_a_promise_has_put_it_to_the_test() -> None:
+    """Nobody is told of a promise that it was violated and never exercised: the violation is the evidence."""
+    told = {one.name: tally([judge_all(one.history)[one.obligation]]) for one in BLAMED}
+    assert [name for name, seen in told.items() if seen.violations and not seen.exercised] == []
 
 
 #: Promises with a time in them, which are given as much more of it as the observer's machine stood still; and those judged by
