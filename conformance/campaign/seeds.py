@@ -86,7 +86,8 @@ def run(
     with docket.summed_up():
         _judge(order, seeds, jobs, take, stopping)
     docket.tell_happenings(target.folder)
-    return _summarised(docket.verdicts(), docket, seeds=len(done), stopped=stopping())
+    swept = order.sweep is not None
+    return _summarised(docket.verdicts(), docket, seeds=len(done), stopped=stopping(), swept=swept)
 
 
 def _options(order: Order) -> dict[str, Any]:
@@ -136,7 +137,9 @@ def _shrinker(target: Target, bounds: Bounds, emit: Emit, stopping: Callable[[],
     return shrinks
 
 
-def _summarised(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopped: bool) -> Summary:
+def _summarised(
+    verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, stopped: bool, swept: bool = False
+) -> Summary:
     """The exit code that a campaign of so many seeds has earned; where it was too small, about how many would do."""
     codes = [ExitCode.PASSED]
     failed = [one for one in verdicts.values() if one.outcome == "fail"]
@@ -155,7 +158,7 @@ def _summarised(verdicts: dict[str, Verdict], docket: Docket, *, seeds: int, sto
         return Summary(code, "every claimed obligation held")
     named = promises(unsure, " (--format json names each)")
     reason = f"nothing violated; not put to the test often enough by {counted(docket.runs, 'run')}: {named}"
-    if told := advice([one for one in verdicts.values() if one.outcome == "inconclusive"], seeds):
+    if told := advice([one for one in verdicts.values() if one.outcome == "inconclusive"], seeds, swept=swept):
         reason += f"; {told}"
     if docket.troubles:
         reason = f"{len(docket.troubles)} of {docket.runs} runs could not be judged: {docket.troubles[0].what}"

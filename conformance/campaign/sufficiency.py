@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from scenarios.verdict import Verdict
 
 
-def advice(verdicts: Sequence[Verdict], seeds: int) -> str:
+def advice(verdicts: Sequence[Verdict], seeds: int, *, swept: bool = False) -> str:
     """A clause to follow the list of what was not put to the test often enough; empty where nothing can be said.
 
     Args:
         verdicts: those that are inconclusive.
         seeds: how many seeds were run.
+        swept: whether the run of each was crashed everywhere, so that the number of runs says nothing of that of seeds.
     """
     short = [one for one in verdicts if one.exercised < one.minimum]
     seen = [one for one in short if one.exercised]
     never = [one.obligation for one in short if not one.exercised]
     if not short or not seeds:
         return ""
+    if swept:
+        return "a sweep tests what the run of its seed comes to; the rest takes other seeds, or many without --sweep"
     parts = []
     if seen:
         wanted = _round_up(max(math.ceil(seeds * one.minimum / one.exercised) for one in seen))

@@ -322,12 +322,18 @@ def ended(event: e.CampaignEnded) -> list[str]:
             for name, n in event.counts.items()
             if name.startswith("runs_") and n
         ]
-        per = "seeds" if event.counts.get("seeds") else "runs"
         told = f" ({', '.join(kinds)})" if kinds else ""
-        lines.append(f"{counted(runs, 'run')}{told} in {event.seconds:.1f} s, {event.seeds_per_second:.1f} {per}/s")
+        lines.append(f"{counted(runs, 'run')}{told} in {event.seconds:.1f} s, {_rate(event, runs)}")
     reason = f": {event.reason}" if event.reason else ""
     lines.append(f"exit {int(event.exit_code)}{reason}")
     return lines
+
+
+def _rate(event: e.CampaignEnded, runs: int) -> str:
+    """By seeds where each is one run; of a sweep, which makes hundreds of one seed, by runs."""
+    if (seeds := event.counts.get("seeds", 0)) and seeds != runs and event.seconds:
+        return f"{runs / event.seconds:.1f} runs/s"
+    return f"{event.seeds_per_second:.1f} {'seeds' if seeds else 'runs'}/s"
 
 
 def _called(outcome: str) -> str:

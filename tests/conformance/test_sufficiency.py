@@ -8,6 +8,7 @@ from conformance import campaign
 from conformance import events as e
 from conformance.campaign.sufficiency import advice
 from conformance.order import Order
+from conformance.reporters import wording
 from conformance.reporters.wording import promises
 from conformance.store import Store
 from scenarios.verdict import Verdict
@@ -28,6 +29,23 @@ def test_the_rarest_one_decides_rounded_up() -> None:
         "of B-1 nothing is known from 100 seeds: try ten times as many"
     )
     assert advice([verdict("A-3", 9, 3)], 100) == advice([], 100) == ""
+
+
+def test_of_a_sweep_it_is_said_what_it_can_come_to() -> None:
+    """It crashes one run everywhere: what is not in that run is met by no crash, however many there are."""
+    short = [verdict("A-1", 2, 3), verdict("B-1", 0, 3)]
+    assert advice(short, 1, swept=True) == (
+        "a sweep tests what the run of its seed comes to; the rest takes other seeds, or many without --sweep"
+    )
+    assert advice([verdict("A-3", 9, 3)], 1, swept=True) == ""
+
+
+def test_a_sweep_is_counted_by_its_runs() -> None:
+    """Of one seed there are hundreds, and one seed in a minute is no rate."""
+    ended = e.CampaignEnded({"runs": 490, "seeds": 1, "runs_pass": 490}, 49.0, 0.0, ExitCode.PASSED)
+    assert wording.ended(ended)[0] == "490 runs (490 pass) in 49.0 s, 10.0 runs/s"
+    plain = e.CampaignEnded({"runs": 490, "seeds": 490, "runs_pass": 490}, 49.0, 10.0, ExitCode.PASSED)
+    assert wording.ended(plain)[0] == "490 runs (490 pass) in 49.0 s, 10.0 seeds/s"
 
 
 def test_more_than_ten_are_told_by_their_number() -> None:
