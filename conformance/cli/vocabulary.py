@@ -1,5 +1,5 @@
-"""The words of a report that are not ids, explained from the registries: anomalies, groups, verdicts, tiers, requirement sets
-and services.
+"""The words of a report that are not ids, explained from the registries: anomalies, groups, verdicts, tiers, requirement sets,
+services, answers of a replay, and the kit's own terms.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance import events as e
 from conformance import invocation
 from conformance.cli import listing
+from simkit.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,6 +46,38 @@ SERVICES: Final[Mapping[str, str]] = {
     "operation": "long work: a keyed start gives a name at once; asked later, it is not done yet, done, or cancelled",
     "checker": "a verdict on one version of an artifact: `passed`, `failed`, `unavailable`, `timeout` or `skipped`",
 }
+#: What each answer of a replay says, as it is printed, with its exit code; by its name in JSON where that is another.
+ANSWERS: Final[Mapping[str, tuple[str, ExitCode]]] = {
+    "reproduced": ("what the case was saved for was violated again, in the same way", ExitCode.VIOLATION),
+    "fixed": ("the run was made again, and nothing that is claimed was violated any more", ExitCode.PASSED),
+    "nothing violated": (
+        "a scenario of which nothing was expected broke no promise that is claimed",
+        ExitCode.PASSED,
+    ),
+    "different failure": (
+        "what the case was saved for was not violated, and something else that is claimed was",
+        ExitCode.VIOLATION,
+    ),
+    "diverged": ("the run left the recorded path, at the event that is named, so it proves nothing", ExitCode.DIVERGED),
+    "stopped": ("the run was stopped on its way, by --until or in the debugger, and not judged", ExitCode.PASSED),
+    "inconclusive": (
+        "nothing was violated, but no run was struck as asked, settled and could be judged",
+        ExitCode.INCONCLUSIVE,
+    ),
+}
+_ANSWERS_IN_JSON: Final[Mapping[str, str]] = {"clean": "nothing violated", "different": "different failure"}
+#: Words that the kit's sentences are made of.
+TERMS: Final[Mapping[str, str]] = {
+    "interruption": "one thing done to the world in a run, and where: `kill@buy#1.applied` kills the worker when the first "
+    "request of `buy` has taken effect; each is explained by its name too",
+    "fault": "what the simulated world does wrong by itself, such as a message that is lost; also a kind of fault that people "
+    "reported, F01 and on",
+    "scenario": "a story with the interruptions of one run: `chain/kill@end`",
+    "story": "a plan, which is what a task is asked to do, with what is asked of it on the way",
+    "seed": "a number that a run is drawn from: the same seed of the same build is the same run",
+    "case": "a file that brings a run back: its scenario, and in simulation each choice that was made in it",
+    "mutant": "the reference runtime with one promise broken on purpose: the judge of that promise must blame it",
+}
 
 
 def explained(wanted: str) -> Iterator[e.Explained]:
@@ -65,6 +98,10 @@ def explained(wanted: str) -> Iterator[e.Explained]:
         yield _requirements(sets[wanted])
     if lower in SERVICES:
         yield _service(lower)
+    if (answer := _ANSWERS_IN_JSON.get(lower, lower)) in ANSWERS:
+        yield _answer(answer)
+    if lower in TERMS:
+        yield e.Explained("term", lower, "a word of the kit's own", {"what it means": TERMS[lower]})
 
 
 def listed() -> Iterator[e.Listed]:
@@ -81,6 +118,8 @@ def listed() -> Iterator[e.Listed]:
         "tiers": TIERS,
         "requirement sets": sets,
         "services": SERVICES,
+        "answers of a replay": {name: what for name, (what, _) in ANSWERS.items()},
+        "terms": TERMS,
     }
     yield from (e.Listed(kind, name, what) for kind, words in kinds.items() for name, what in words.items())
 
@@ -146,6 +185,12 @@ def _requirements(one: RequirementSet) -> e.Explained:
         "used by": invocation.line("certify", "TARGET", "--requirements", one.name),
     }
     return _explained("requirement set", one.name, f"the {len(one.ids)} obligations a certificate demands", sections)
+
+
+def _answer(name: str) -> e.Explained:
+    what, code = ANSWERS[name]
+    sections = {"what it means": what, "exit code": f"{int(code)}, {code.name.lower().replace('_', ' ')}"}
+    return _explained("answer", name, "what a replay found", sections)
 
 
 def _service(name: str) -> e.Explained:

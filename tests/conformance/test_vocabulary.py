@@ -11,6 +11,8 @@ import pytest
 from conformance import cli
 from conformance import events as e
 from conformance.cli import explain, vocabulary
+from conformance.cli.app import _REPLAY_CODES
+from conformance.reporters import wording
 from scenarios.catalogue import STORIES, TIERS, scenarios_of
 from scenarios.obligations import ANOMALIES, OBLIGATIONS
 from scenarios.obligations.catalogue import CATALOGUE
@@ -28,6 +30,8 @@ WORDS = {
     "tier": [*TIERS],
     "requirement set": [*SETS],
     "service": [*SEMANTICS],
+    "answer": ["reproduced", "fixed", "nothing violated", "different failure", "diverged", "stopped", "inconclusive"],
+    "term": ["interruption", "fault", "scenario", "story", "seed", "case", "mutant"],
     "story": [*STORIES],
 }
 
@@ -51,6 +55,14 @@ def test_every_word_is_explained(kind: str, word: str) -> None:
     assert found.id == word
     assert found.sections
     assert all(found.sections.values())
+
+
+@pytest.mark.parametrize("answer", get_args(e.Answer))
+def test_every_answer_of_a_replay_is_explained_as_it_is_printed_and_as_it_is_written(answer: e.Answer) -> None:
+    """With the exit code that it has: on the screen it is `different failure`, in JSON `different`."""
+    printed = wording.replayed(e.Replayed(answer, "chain/undisturbed"))[0][0]
+    assert of_kind("answer", answer) == of_kind("answer", printed)
+    assert of_kind("answer", answer).sections["exit code"].startswith(str(int(_REPLAY_CODES[answer])))
 
 
 @pytest.mark.parametrize(("wanted", "near"), [("amnesi", "amnesia"), ("inconclusiv", "inconclusive"), ("tuor", "tour")])
