@@ -29,7 +29,7 @@ from simkit.errors import ExitCode, Problem, SimkitError
 
 #: How often someone who waits for a result looks whether the campaign is to stop.
 LOOK_S: Final = 0.1
-_GROUP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_GROUP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _stop: Event | None = None  # of this process, when it is a member
 
@@ -100,7 +100,8 @@ class Pool:
 def working(processes: int, stopping: Callable[[], bool]) -> Iterator[Pool]:
     """`processes` at work; whatever ends the block early ends them at once."""
     context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
-    stop = context.Event()
+    with _shielded():  # its first event starts a process of Python's own, which does not expect the end of the terminal
+        stop = context.Event()
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_enlist, initargs=(stop,)) as pool:
         try:
             yield Pool(processes, pool, stop, stopping)

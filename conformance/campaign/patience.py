@@ -14,12 +14,12 @@ from typing import Final
 
 import trio
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Leave the block in order when SIGINT or SIGTERM raises KeyboardInterrupt, then raise it. For the main thread."""
+    """Leave the block in order when one of `SIGNALS` raises KeyboardInterrupt, then raise it. For the main thread."""
     token, interrupted = trio.lowlevel.current_trio_token(), False
     before = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
 

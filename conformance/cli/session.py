@@ -1,31 +1,30 @@
 """One command, from its first event to its exit code: whatever happens in between, what was judged is out and kept.
 
 An event goes to the reporter first, so that it is seen even when the journal's disk is full, then to the journal. The first
-Ctrl-C (or SIGTERM) asks the engine to finish the running seed; the second ends the command at once.
+Ctrl-C (or SIGTERM, or the end of the terminal) asks the engine to finish the running seed; the second ends the command at once.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
 from conformance import events as e
+from conformance.cli import interrupts
 from conformance.reporters import Reporter
 from conformance.store import Journal, Store
 from conformance.tally import Tally
 from simkit.errors import ExitCode, Problem, SimkitError, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 
@@ -54,16 +53,6 @@ class Stop:
         self.requested = True
         with suppress(OSError):  # os.write, for a handler may interrupt a print to the same stream
             os.write(2, _STOP_NOTICE.format(self.unit).encode())
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM while inside."""
-        before = {number: signal.signal(number, self.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 @attrs.define
@@ -138,14 +127,15 @@ class Session:
 def conduct(session: Session, body: Callable[[Session], Done], *, campaign: bool) -> int:
     """Run `body` and return the exit code. A campaign that began keeps a journal and ends with `CampaignEnded`."""
     began = session.clock()
-    try:
-        code, reason = _guarded(session, body)
-        if (campaign and code is not ExitCode.USAGE) or session.tally.began:
-            session.emit(_ended(session, code, reason, session.clock() - began))
-        return int(code)
-    finally:
-        session.reporter.close()
-        session.close_journal()
+    with interrupts.deferred():  # outside of the body, which heeds them in its own way
+        try:
+            code, reason = _guarded(session, body)
+            if (campaign and code is not ExitCode.USAGE) or session.tally.began:
+                session.emit(_ended(session, code, reason, session.clock() - began))
+            return int(code)
+        finally:
+            session.reporter.close()
+            session.close_journal()
 
 
 def _open_journal(session: Session) -> None:
@@ -162,7 +152,7 @@ def _open_journal(session: Session) -> None:
 def _guarded(session: Session, body: Callable[[Session], Done]) -> Done:
     earned: list[Done] = []
     try:
-        with session.stop.listening():
+        with interrupts.taken(session.stop.on_signal):
             earned.append(body(session))
     except BaseException as error:  # noqa: BLE001 - a command answers for everything that is raised inside it
         for leaf in _leaves(error):

@@ -1,10 +1,12 @@
-"""Ctrl-C, SIGTERM and worse, on real processes and on several jobs: what was judged is kept, and nobody is left behind."""
+"""Ctrl-C, SIGTERM, SIGHUP and worse, on processes and on several jobs: what was judged is kept, and nobody is left behind."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,7 +14,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from conformance import events as e
 from conformance.campaign.patience import interruptible
+from conformance.cli.session import Done, Session, conduct
+from conformance.store import Store
+from simkit.errors import ExitCode
 from tests.bad_input_rig import DEADLINE_S, GOOD, MARKS, PROC, SLOW, Bench, Ran, end_of, running, survivors
 
 pytestmark = MARKS
@@ -25,7 +31,7 @@ CAMPAIGNS = {
 SENDERS = {"one": os.kill, "group": os.killpg}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("sender", SENDERS)
 @pytest.mark.parametrize("campaign", CAMPAIGNS)
 def test_the_first_interrupt_finishes_saves_and_summarises(
@@ -81,6 +87,70 @@ def test_the_second_interrupt_ends_at_once(bench: Bench, tmp_path: Path, campaig
     assert survivors(str(tmp_path)) == []
     assert list(temporary.iterdir()) == []
     assert '"RunFinished"' in next(tmp_path.glob(".simkit/runs/*.jsonl")).read_text()
+
+
+#: Sends itself a signal as soon as the first heavy package is loaded.
+STRUCK_EARLY = """
+import os, sys
+from conformance.cli import main
+class Striking:
+    def find_spec(self, name, *_):
+        if name == "cyclopts":
+            os.kill(os.getpid(), int(sys.argv[1]))
+sys.meta_path.insert(0, Striking())
+sys.exit(main(["list", "scenarios"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_while_simkit_is_loaded_says_that_nothing_was_run(number: int) -> None:
+    """In one line, by the exit code of every interrupted command."""
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK_EARLY, str(int(number))],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "interrupted before anything was run: there is nothing to keep\n"
+
+
+def test_a_terminal_that_went_away_before_does_not_end_a_command(bench: Bench) -> None:
+    """`nohup` lets it ignore the end of the terminal, and so it does."""
+    bench.adapter(GOOD)
+    words = ("replay", "-t", "target", "--scenario", "chain/undisturbed")
+    done = bench.simkit(*words, shell="trap '' HUP; (sleep 0.2; kill -HUP $$; sleep 1; kill -HUP $$) & ")
+    assert done.code == 0, done.err
+    assert "stopping" not in done.err
+
+
+class Striking:
+    """A report over which the last word is an interrupt's."""
+
+    def __init__(self) -> None:
+        self.shown: list[e.Event] = []
+
+    def show(self, event: e.Event) -> None:
+        if isinstance(event, e.CampaignEnded):
+            os.kill(os.getpid(), signal.SIGINT)
+        self.shown.append(event)
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_interrupt_over_the_last_word_takes_it_from_nobody(tmp_path: Path) -> None:
+    """All was judged by then: it is told and kept, and its exit code stands."""
+
+    def body(session: Session) -> Done:
+        session.emit(e.CampaignBegan("naive", "run", "process"))
+        return ExitCode.PASSED, "all is well"
+
+    report = Striking()
+    assert conduct(Session("run", report, Store(tmp_path)), body, campaign=True) == 0
+    assert isinstance(report.shown[-1], e.CampaignEnded)
+    assert '"CampaignEnded"' in next(tmp_path.glob("runs/*.jsonl")).read_text()
 
 
 def test_jobs_leave_when_their_campaign_is_killed(tmp_path: Path) -> None:
