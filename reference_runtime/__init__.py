@@ -13,7 +13,8 @@ The map, from the bottom up; each module imports only what stands above it:
 - retries: whether something is tried again, as a pure decision; reconcile: the search for what became of a call;
 - evolution: versions of code, and who goes on with what; presence: who is there;
 - acceptance: reports taken; intents: what is sent, on record; ownership: leases; store: admission, and all of this as one;
-- views, listing, events: what the store shows; fleet: who is there; missing: why nobody takes a task up;
+- views, listing, events: what the store shows; fleet: who is there; tables: the same for
+  people; missing, remedies: why nobody takes a task up, and what to do about one that is blocked;
 - rpc: one JSON object a line; clock: whether somebody has set it; holding: until when leases run; gathering: what is ready at
   once, in one commit; looking: shows what there
   is; server: owns the store, keeps time, takes work back; handle: what it can be asked; client: asks over the network;

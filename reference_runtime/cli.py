@@ -7,13 +7,13 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from reference_runtime import fleet, jsontext
+from reference_runtime import fleet, jsontext, tables
 from reference_runtime.client import Client
 from reference_runtime.handle import NS, Patience, Unreachable
 from reference_runtime.log import OFF, Log
@@ -69,7 +69,11 @@ async def _end_of(client: Client, task: str) -> Json:
 async def status(options: argparse.Namespace) -> None:
     """Show how a task stands."""
     async with client_of(options) as client:
-        say(await _standing(client, options.task))
+        standing = await _standing(client, options.task)
+    if options.format == "text":
+        _write_all(tables.status(options.task, standing))
+    else:
+        say(standing)
 
 
 async def send_signal(options: argparse.Namespace) -> None:
@@ -163,29 +167,35 @@ async def _events_past(client: Client, task: str, after: int) -> Json:
 
 async def tasks(options: argparse.Namespace) -> None:
     """Show the tasks there are, one a line, and last the id to come back with."""
-    after, left = options.after, options.limit
+    after, left, listed = options.after, options.limit, list[Json]()
     async with client_of(options) as client:
         while after is not None and left > 0:
             page = await client.tasks(after, min(left, TASKS_MAX), options.state or "")
             after, left = page["next"], left - len(page["tasks"])
-            if not all(say(task) for task in page["tasks"]):
+            listed += page["tasks"] if options.format == "text" else []
+            if options.format == "json" and not all(say(task) for task in page["tasks"]):
                 return
-    say({"next": after})
+    if options.format == "text":
+        _write_all([*tables.tasks(listed), *([] if after is None else [f"more: --after {tables.printed(after)}"])])
+    else:
+        say({"next": after})
 
 
 async def workers(options: argparse.Namespace) -> None:
     """Show the workers that are there, one a line: what they run, when they were last heard of, and what they have in hand."""
     async with client_of(options) as client:
         found = await client.workers()
-    for line in fleet.table(found) if options.format == "text" else map(json.dumps, found):
-        if not write(line):
-            return
+    _write_all(fleet.table(found) if options.format == "text" else map(json.dumps, found))
 
 
 async def journal(options: argparse.Namespace) -> None:
     """Show what was tried, received and refused for a task."""
     async with client_of(options) as client:
-        say(await client.journal(options.task))
+        told = await client.journal(options.task)
+    if options.format == "text":
+        _write_all(tables.journal(told))
+    else:
+        say(told)
 
 
 async def artifacts(options: argparse.Namespace) -> None:
@@ -259,6 +269,11 @@ def write(line: str) -> bool:
         os.close(nowhere)
         return False
     return True
+
+
+def _write_all(lines: Iterable[str]) -> None:
+    """Write lines for as long as somebody reads them."""
+    all(map(write, lines))
 
 
 async def _standing(client: Client, task: str) -> Json:

@@ -68,20 +68,23 @@ def _add_questions(add: Add) -> None:
     submitting = add("submit", task=True)
     submitting.add_argument("plan", help="a file with the plan's JSON; - for standard input")
     submitting.add_argument("--wait", action="store_true", help="until the task has ended; exit 1 unless it is done")
-    add("status", task=True)
+    _add_format(add("status", task=True))
     reading = add("events", task=True)
     reading.add_argument("--after", type=_count(0), default=0, metavar="CURSOR", help="only what came after it (0)")
     reading.add_argument("--follow", action="store_true", help="go on until the task has ended")
     _add_listing(add)
-    add("workers").add_argument(
-        "--format", choices=("json", "text"), default="json", help="for programs, or people (json)"
-    )
-    add("journal", task=True)
+    _add_format(add("workers"))
+    _add_format(add("journal", task=True))
     add("artifacts", task=True)
+
+
+def _add_format(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--format", choices=("json", "text"), default="json", help="for programs, or people (json)")
 
 
 def _add_listing(add: Add) -> None:
     listing = add("tasks")
+    _add_format(listing)
     listing.add_argument("--state", choices=STATES, help="only those in this state (any)")
     listing.add_argument("--after", default="", metavar="TASK", help="only those whose ids come after this one (all)")
     listing.add_argument("--limit", type=_count(1), default=TASKS, help=f"how many at most ({TASKS})")

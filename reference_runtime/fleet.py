@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from reference_runtime import tables
 from reference_runtime.model import Json
 from reference_runtime.turns import Turns
 
@@ -42,9 +43,7 @@ def workers(store: Turns, heard_s: Mapping[str, float], workflows: Mapping[str, 
 
 def table(rows: Sequence[Json]) -> list[str]:
     """Workers as lines for people: a header, and a line each."""
-    cells = [_COLUMNS, *(tuple(map(_printed, _cells(row))) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(_COLUMNS))]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return tables.table(_COLUMNS, list(map(_cells, rows)))
 
 
 def _cells(worker: Json) -> tuple[str, ...]:
@@ -60,11 +59,6 @@ def _cells(worker: Json) -> tuple[str, ...]:
         ", ".join(tools) or "-",
         ", ".join(map(_words, worker["holding"])) or "-",
     )
-
-
-def _printed(text: str) -> str:
-    """A text as a terminal may be shown it, whatever some worker calls itself or what it runs."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _words(held: Json) -> str:

@@ -26,6 +26,13 @@ class Asking:
         code = await trio.to_thread.run_sync(command)
         return code, [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
+    async def lines(self, *argv: str) -> list[str]:
+        """The lines of a command that is done, as they are."""
+        self.capsys.readouterr()
+        command = functools.partial(main, [*argv, "--server", f"127.0.0.1:{self.port}"])
+        assert await trio.to_thread.run_sync(command) == 0
+        return self.capsys.readouterr().out.splitlines()
+
     async def one(self, *argv: str) -> Json:
         """The one line of a command that is done."""
         code, (line,) = await self(*argv)
