@@ -10,6 +10,7 @@ Importing this loads neither trio nor a simulated world.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import io
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 TestFunction = Callable[..., Awaitable[object]]
 #: Seeds for each example of hypothesis, unless the decorator says how many.
 _SEEDS_AN_EXAMPLE = 5
+_OPTIONS = ("seeds", "strategy", "processes_may_fail")
 _SEEDS_EXPECTED = "as many as the first 50, a range as 100-199, or a list of them"
 
 
@@ -115,6 +117,7 @@ def test(
     seeds: int | str | Sequence[int] | None = None,
     strategy: str | StrategyMaker | None = None,
     processes_may_fail: bool = False,
+    **unknown: object,
 ) -> Any:
     """Make an async function with an argument `world` a test that runs in a simulated world, once for each seed.
 
@@ -124,15 +127,18 @@ def test(
         strategy: who takes the next step: the name of one (`simkit.strategies.NAMES`), or a function from a tape's stream to
             a `Strategy`. "random" and "fifo" take each seed by itself; the seeds of any other are the runs of one exploration.
         processes_may_fail: whether a process may end with an exception of its own; else that fails the test.
+        unknown: there are no other options; a test with one fails and says which was meant.
 
     Returns: a plain function with the other arguments, which raises what the first failing seed raised.
     """
     if function is None:
-        return functools.partial(test, seeds=seeds, strategy=strategy, processes_may_fail=processes_may_fail)
+        options = {"seeds": seeds, "strategy": strategy, "processes_may_fail": processes_may_fail}
+        return functools.partial(test, **options, **unknown)
     if not callable(function):
         raise _misused(function, "it is no function", "`@simkit.test(seeds=20)`, with the arguments by name")
     signature = inspect.signature(function)
     try:
+        _check_names(function, unknown)
         _check(function, signature, strategy)
         seeds = _seeds(function, seeds)
     except SimkitError as error:
@@ -302,6 +308,16 @@ def _check_seeds(function: TestFunction, seeds: Sequence[int]) -> None:
     for seed in seeds[:: max(1, len(seeds) - 1)] if isinstance(seeds, range) else seeds:  # of a range its ends say it
         if not is_seed(seed):
             raise _misused(function, f"seeds={seeds!r}: {seed!r} is no seed", "whole numbers from 0 to 2**256 - 1")
+
+
+def _check_names(function: TestFunction, unknown: Mapping[str, object]) -> None:
+    """Refuse options that there are not, with the nearest of those that there are."""
+    for name in unknown:
+        near = difflib.get_close_matches(name, _OPTIONS, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise _misused(
+            function, f"there is no option {name!r}{meant}", f"of {', '.join(_OPTIONS)} those that are wanted"
+        )
 
 
 def _check(function: TestFunction, signature: inspect.Signature, strategy: object) -> None:

@@ -155,6 +155,27 @@ def test_seeds_that_are_none_are_told() -> None:
         simkit.test(seeds="a few")(program)()
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"sed": 3}, "there is no option 'sed' (did you mean 'seeds'?)"),
+        ({"seeds": 3, "limits": None}, "there is no option 'limits'"),
+    ],
+    ids=["near", "far"],
+)
+def test_an_option_that_there_is_not_is_told(options: dict[str, Any], told: str) -> None:
+    """Of that test alone, as every other misuse; with what it takes, and what was probably meant."""
+
+    async def program(world: simkit.World) -> None: ...
+
+    with pytest.raises(SimkitError) as caught:
+        simkit.test(**options)(program)()
+    problem = caught.value.problem
+    assert problem.what.endswith(told)
+    assert problem.expected == "of seeds, strategy, processes_may_fail those that are wanted"
+    assert problem.where.endswith("program")
+
+
 def test_a_case_of_the_conformance_kit_is_told(tmp_path: Path) -> None:
     """The plugin replays the cases of tests, and says who replays the others."""
     path = simkit.Case("simulated", {"name": "reference"}, {}).save(tmp_path / "cases")
