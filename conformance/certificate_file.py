@@ -127,7 +127,7 @@ def _parse_json(text: str, where: str) -> Any:
         return parse_plain(text)
     except NotPlainError as error:
         raise SimkitError(
-            Problem("certificate-malformed", str(error), where, "JSON in which every key occurs once", _RETRY)
+            Problem("certificate-malformed", str(error), where, "plain JSON in which every key occurs once", _RETRY)
         ) from error
     except json.JSONDecodeError as error:
         raise SimkitError(

@@ -168,7 +168,7 @@ class ControlChannel:
         except NotPlainError as error:
             self._break(self._garbage(reader, line, f"a line that is no plain JSON ({error})"))
             return
-        except (ValueError, RecursionError):
+        except ValueError:
             self._break(self._garbage(reader, line, "a line that is not JSON"))
             return
         asked = reader

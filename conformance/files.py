@@ -34,9 +34,12 @@ class NotPlainError(ValueError):
 
 def parse_plain(text: str) -> Any:
     """The value of a JSON text. Raises `NotPlainError` for two equal keys in an object, of which most readers see the last one
-    only, and for NaN and its like; else `json.JSONDecodeError`.
+    only, for NaN and its like, and for what is nested more deeply than can be read; else `json.JSONDecodeError`.
     """
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise NotPlainError("it is nested too deeply") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

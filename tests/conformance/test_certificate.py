@@ -107,6 +107,7 @@ def test_an_altered_file_is_refused(name: str, snapshot: Any) -> None:
     [
         ('"world": "process"', '"world": "simulated", "world": "process"', "the key 'world' occurs more than once"),
         ('"runs": 12', '"runs": NaN', "NaN is no JSON"),
+        ('"runs": 12', '"runs": ' + '{"a":' * 100_000, "it is nested too deeply"),
     ],
 )
 def test_what_readers_may_take_in_two_ways_is_refused(old: str, new: str, what: str) -> None:

@@ -256,7 +256,7 @@ STATUS = {"seq": 1, "ok": {"state": "running"}}
         (b"\xff\xfe\n", "adapter-garbage", "not JSON"),
         (b'{"seq": 1, "ok": {}, "ok": {"state": "done"}}\n', "adapter-garbage", "'ok' occurs more than once"),
         (b'{"seq": 1, "ok": {"state": "running", "state": "done"}}\n', "adapter-garbage", "'state' occurs more"),
-        (b"[" * 100_000 + b"\n", "adapter-garbage", "not JSON"),
+        (b"[" * 100_000 + b"\n", "adapter-garbage", "nested too deeply"),
         (b"x" * (LINE_BYTES_MAX + 1), "adapter-garbage", f"more than {LINE_BYTES_MAX} bytes"),
         ([1], "adapter-malformed-answer", "integer `seq`"),
         ({"ok": {}}, "adapter-malformed-answer", "integer `seq`"),
