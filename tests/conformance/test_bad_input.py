@@ -235,7 +235,8 @@ put('x\\n'); time.sleep(99)""",
 def test_a_broken_adapter_is_exit_4(bench: Bench, kind: str) -> None:
     """Whatever breaks the protocol is told with what was seen and a hint, is never a verdict, and is gone afterwards."""
     program, code, words = BROKEN[kind]
-    manifest = MANIFEST.replace("30000", "4000") if code == "adapter-silent" else MANIFEST
+    is_waited_for = code == "adapter-silent" or "keeps its streams" in kind
+    manifest = MANIFEST.replace("30000", "4000") if is_waited_for else MANIFEST
     ran = bench.simkit("replay", "-t", bench.adapter(program, manifest), "--scenario", "chain/undisturbed")
     assert ran.code == 4
     ran.tells(code, *words)

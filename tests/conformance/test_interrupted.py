@@ -29,11 +29,24 @@ CAMPAIGNS = {
     "run": ("run", "-t", "reference", "--seeds", "0-9999", "--jobs", "2"),
 }
 SENDERS = {"one": os.kill, "group": os.killpg}
+EVERYDAY = (("certify", "one", signal.SIGTERM), ("run", "group", signal.SIGHUP))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("sender", SENDERS)
-@pytest.mark.parametrize("campaign", CAMPAIGNS)
+#: Who sends what to what: Ctrl-C in every way, each other signal once a day, and the rest of them at night.
+INTERRUPTS = [
+    pytest.param(
+        campaign,
+        sender,
+        number,
+        marks=() if number == signal.SIGINT or (campaign, sender, number) in EVERYDAY else pytest.mark.nightly,
+    )
+    for campaign in CAMPAIGNS
+    for sender in SENDERS
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+]
+
+
+@pytest.mark.parametrize(("campaign", "sender", "number"), INTERRUPTS)
 def test_the_first_interrupt_finishes_saves_and_summarises(
     bench: Bench, tmp_path: Path, campaign: str, sender: str, number: int
 ) -> None:

@@ -341,17 +341,23 @@ def test_an_adapter_that_cannot_be_loaded_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_interruption_of_the_core_tier_strikes() -> None:
-    """On the reference runtime; but after the last call there is no further effect at which a second crash could."""
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.nightly)])
+def test_every_interruption_of_the_core_tier_strikes(stride: int) -> None:
+    """On the reference runtime; but after the last call there is no further effect at which a second crash could. By day every
+    fourth of them.
+    """
     manifest = REFERENCE.manifest
     missed: dict[str, tuple[str, ...]] = {}
-    for scenario in catalogue.tier("core", manifest.operations.supported, workers=True, units=tuple(manifest.units)):
+    scenarios = catalogue.tier("core", manifest.operations.supported, workers=True, units=tuple(manifest.units))[
+        ::stride
+    ]
+    for scenario in scenarios:
         unfired = simulate(REFERENCE, 0, scenario=scenario).observation.unfired
         if unfired:
             missed[scenario.name] = unfired
     supported = set(manifest.operations.supported)
     stories = [one for one in catalogue.STORIES.values() if one.generic and one.plan.needs() <= supported]
     last = {story.name: story.plan.calls()[-1].id for story in stories}
-    assert missed == {
-        f"{name}/kill@{call}#1.applied+kill@*#1.applied": ("kill@*#1.applied",) for name, call in last.items()
-    }
+    beyond = [f"{name}/kill@{call}#1.applied+kill@*#1.applied" for name, call in last.items()]
+    run = {scenario.name for scenario in scenarios}
+    assert missed == {name: ("kill@*#1.applied",) for name in beyond if name in run}

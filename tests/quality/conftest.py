@@ -1,4 +1,4 @@
-"""What the quality tests measured is shown as a table; the nightly ones run only when asked for, as in `make nightly`."""
+"""What the quality tests measured is shown as a table."""
 
 from __future__ import annotations
 
@@ -11,25 +11,8 @@ import pytest
 PROPERTY = "yardstick"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "nightly: takes minutes or more; runs only with `-m nightly`")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "nightly" in config.getoption("-m"):
-        return
-    nightly = [item for item in items if item.get_closest_marker("nightly") is not None]
-    if nightly:
-        config.hook.pytest_deselected(items=nightly)
-        items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
-        config.stash[_LEFT_OUT] = len(nightly)
-
-
-_LEFT_OUT = pytest.StashKey[int]()
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The table of what was measured in this run, wherever it ran; and what was not."""
+    """The table of what was measured in this run, wherever it ran."""
     from tests.quality.table import as_text, portfolio_told
 
     cells = _cells(terminalreporter)
@@ -40,10 +23,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(
             "portfolio: 20 seeds, at most 1,000 schedules; the others: 3 seeds, at most 100 (all at full length: "
             "docs/yardstick.md, `make yardstick`); in brackets the published means, cap 10,000"
-        )
-    if left_out := config.stash.get(_LEFT_OUT, 0):
-        terminalreporter.write_line(
-            f"{left_out} nightly tests were left out, SafeStack among them: `make nightly` runs them"
         )
 
 

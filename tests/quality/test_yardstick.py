@@ -80,6 +80,7 @@ def test_enough_unseen_programs_declare_nothing() -> None:
     assert len([name for name in UNSEEN if name.startswith("plain_")]) >= 12
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", [name for name in COLUMNS if name != "portfolio"])
 def test_other_strategies_find_fewer(strategy: str, hand_over: Callable[..., None]) -> None:

@@ -10,6 +10,7 @@ import collections
 import logging
 import operator
 import sqlite3
+import sys
 import warnings
 from typing import Annotated, Any, TypedDict
 
@@ -66,20 +67,20 @@ def run(crash: simkit.CrashPoint | None = None) -> Any:
     return simkit.run(lambda world: main(world, crash), tape=tape)
 
 
-def tell() -> None:
-    """Everything once."""
+def tell(most: int | None) -> None:
+    """Everything once, with `most` crashes at most, evenly spread."""
     run()  # what it imports as it goes is loaded from now on
     probe, again = run(), run()
     assert probe.digest == again.digest, "equal seeds, different runs"
     outcomes = collections.Counter(
         outcome.value if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
-        for _, outcome in simkit.crash_everywhere(probe, run)
+        for _, outcome in simkit.crash_everywhere(probe, run, most=most)
     )
     print(f"undisturbed: {probe.unwrap()}")
-    print(f"boundaries: {sum(outcomes.values())}")
+    print(f"boundaries: {sum(probe.boundaries.values())}")
     for outcome, times in sorted(outcomes.items(), key=str):
         print(f"{times} crashes: {outcome}")
 
 
 if __name__ == "__main__":
-    tell()
+    tell(int(sys.argv[1]) if len(sys.argv) > 1 else None)

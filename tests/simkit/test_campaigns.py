@@ -66,6 +66,7 @@ def test_the_number_of_processes_does_not_show() -> None:
     assert nearby.calls > 1
 
 
+@pytest.mark.nightly
 @pytest.mark.network
 @pytest.mark.slow
 def test_dask_distributed_is_an_executor() -> None:

@@ -19,7 +19,7 @@ PASSED_MIN = 520
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["fast", "fallback"])
+@pytest.mark.parametrize("kernel", ["fast", pytest.param("fallback", marks=pytest.mark.nightly)])
 def test_the_kernel_passes_trios_own_tests(kernel: str, tmp_path: Path) -> None:
     """Every test of the chosen modules passes, but for those listed, which fail as the list says."""
     ran = subprocess.run(
