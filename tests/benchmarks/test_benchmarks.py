@@ -12,7 +12,9 @@ from tests.benchmarks.contest import Contest, Gauge, Goal, hold, read
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.nightly if part == "growth" else ()) for part in PARTS]
+)
 def test_every_contest_is_held_and_kept(part: str, tmp_path: Path) -> None:
     """Each part runs at a hundredth of its work, and every contestant gets a rate."""
     output = tmp_path / "deeper" / "bench.json"

@@ -15,7 +15,7 @@ from simkit._sqlite import stdlib
 
 @pytest.mark.network
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [40, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("most", [12, pytest.param(None, marks=pytest.mark.nightly)])
 @pytest.mark.skipif(stdlib._library() is None, reason="NOT TESTED: this Python's sqlite3 does not show its functions")
 def test_langgraph_resumes_after_a_power_loss_at_every_boundary(most: int | None) -> None:
     """Its graph, its threads, its SQLite saver: whatever the boundary, the second process ends what the first began. By day at
