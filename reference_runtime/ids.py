@@ -53,9 +53,19 @@ def made_for(id_: str, what: str) -> str:
 def made_anew(id_: str) -> str:
     """The id of the operation that one is made anew for, by number; its own for one that is not."""
     head, _, number = id_.rpartition(OWN)
-    if not head or not _is_number(number) or _is_number(head):
-        return id_
-    return head.removesuffix(OWN)
+    return id_ if not head or not _is_number(number) or _is_number(head) else _before(head + OWN)
+
+
+def swept(id_: str, what: str) -> str:
+    """The id of the operation that one of the id `made_for(…, what)` was made for."""
+    return _before(id_.removesuffix(what))
+
+
+def _before(head: str) -> str:
+    """The id before the sign that stands behind it, twice behind digits; an id may itself end with that sign."""
+    once = head.removesuffix(OWN)
+    twice = once.removesuffix(OWN)
+    return twice if _is_number(twice) else once
 
 
 def _is_number(text: str) -> bool:

@@ -14,7 +14,7 @@ import attrs
 
 from reference_runtime.artifacts import SWEEP
 from reference_runtime.contents import content, cut, digest_of
-from reference_runtime.ids import OWN, made_anew
+from reference_runtime.ids import made_anew, swept
 from reference_runtime.model import Json, Ticket
 from reference_runtime.promises import CHECKER, STORE
 from reference_runtime.tools import Request, Tools, Unknown, Unsent
@@ -26,7 +26,7 @@ def leaf_of(ticket: Ticket) -> str:
     A later segment's number in front of an id belongs to it: what was asked for there is another operation.
     """
     if ticket.tool == STORE and "parts" not in ticket.params:
-        return ticket.operation.removesuffix(SWEEP).rstrip(OWN)
+        return swept(ticket.operation, SWEEP)
     return made_anew(ticket.operation) if ticket.tool == CHECKER else ticket.operation
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from reference_runtime import ids
 from reference_runtime.ids import ID_CHARACTERS_MAX
 from reference_runtime.model import Refusal
 from reference_runtime.plan import PlanError, parse
@@ -63,3 +64,10 @@ def test_no_task_takes_the_name_of_a_child():
     with pytest.raises(Refusal, match=r"bad-id: task 't\.1:child' has a : in it"):
         parse_request(json.dumps({"id": 1, "verb": "submit", "params": {"task": "t.1:child", "plan": {}}}).encode())
     parse_request(json.dumps({"id": 1, "verb": "status", "params": {"task": "t.1:child"}}).encode())
+
+
+@pytest.mark.parametrize("id_", ["c", "2", "a~", "2~c", "2~2", "~", "7~~", "sweep", "a~2x"])
+def test_what_was_made_for_an_operation_leads_back_to_it(id_: str) -> None:
+    """Also where its own id ends with the sign that stands between, and for sweeps as for checks made anew."""
+    assert ids.swept(ids.made_for(id_, "sweep"), "sweep") == id_
+    assert ids.made_anew(ids.made_for(id_, "2")) == id_
